@@ -1,0 +1,31 @@
+# The run time is compiled twice: by clang-19 to bitcode, which the compiler links into every generated module, and by
+# the ordinary compiler as the library tfc_runtime, so that sanitizers and debuggers see it.
+find_program(CLANG_19 NAMES clang++-19 clang-19 REQUIRED)
+find_program(LLVM_LINK_19 NAMES llvm-link-19 HINTS ${LLVM_TOOLS_BINARY_DIR} REQUIRED)
+file(GLOB runtime_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/*.cpp)
+file(GLOB runtime_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/*.h)
+
+set(runtime_bitcode ${CMAKE_BINARY_DIR}/runtime/runtime.bc)
+set(parts "")
+foreach(source ${runtime_sources})
+  get_filename_component(stem ${source} NAME_WE)
+  set(part ${CMAKE_BINARY_DIR}/runtime/${stem}.bc)
+  add_custom_command(
+    OUTPUT ${part}
+    COMMAND ${CLANG_19} -x c++ -std=c++20 -O2 -fPIC -fno-exceptions -fno-rtti -fno-threadsafe-statics -ffp-contract=off
+            -fno-math-errno -fvisibility=hidden -fno-vectorize -fno-slp-vectorize -fno-ident -Wall -Wextra
+            -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -I${CMAKE_SOURCE_DIR} -emit-llvm -c ${source} -o ${part}
+    DEPENDS ${source} ${runtime_headers}
+    VERBATIM)
+  list(APPEND parts ${part})
+endforeach()
+add_custom_command(OUTPUT ${runtime_bitcode} COMMAND ${LLVM_LINK_19} ${parts} -o ${runtime_bitcode} DEPENDS ${parts}
+                   VERBATIM)
+add_custom_target(runtime_bitcode DEPENDS ${runtime_bitcode})
+
+if(runtime_sources)
+  add_library(tfc_runtime STATIC ${runtime_sources})
+  target_include_directories(tfc_runtime PUBLIC ${CMAKE_SOURCE_DIR})
+  target_compile_options(tfc_runtime PRIVATE -fno-exceptions -fno-rtti -ffp-contract=off)
+  target_link_libraries(tfc_runtime PUBLIC Threads::Threads m)
+endif()

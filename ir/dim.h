@@ -1,0 +1,87 @@
+// Symbolic sizes: canonical polynomials in the run-time dimensions of a call.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tfc::ir {
+
+/// The run-time sizes that a generated library learns only when it is called.
+///   B batch   T target (own) tokens   S source (key) tokens   C cache capacity   I index of the enclosing plan loop
+enum class Symbol : uint8_t { B, T, S, C, I };
+inline constexpr int kSymbolCount = 5;
+char symbol_letter(Symbol symbol);
+
+/// Concrete values for the symbols: what `--at B=4,T=256` sets, or one call's sizes.
+struct Point {
+  int64_t values[kSymbolCount] = {8, 256, 256, 256, 0};
+  int64_t& operator[](Symbol s) { return values[static_cast<int>(s)]; }
+  int64_t operator[](Symbol s) const { return values[static_cast<int>(s)]; }
+};
+
+/// An integer expression, kept as a canonical sum of products, so that equality is equality of form: two Dims
+/// compare equal exactly if they print the same text. Factors are symbols, or `ceildiv(a, n)`, `min(a, b)`,
+/// `max(a, b)` of other Dims (those three occur in plans, never in the shapes of values).
+/// Nothing here proves inequalities; decisions are taken `at` a point.
+class Dim {
+ public:
+  struct Factor;                            // a symbol or a ceildiv/min/max call
+  using Product = std::vector<Factor>;      // sorted; empty: the constant term
+
+  Dim() = default;                          // 0
+  Dim(int64_t constant);                    // NOLINT: numbers are dimensions
+  Dim(int constant) : Dim(static_cast<int64_t>(constant)) {}
+  Dim(Symbol symbol);                       // NOLINT
+
+  std::optional<int64_t> constant() const;  // the value, if no symbol occurs
+  bool is_zero() const;
+  bool mentions(Symbol symbol) const;
+  int64_t at(const Point& point) const;
+
+  /// "3072*B*T+2"; reads back with parse to an equal Dim.
+  std::string text() const;
+  static std::optional<Dim> parse(std::string_view text);
+
+  /// Postfix program for the run-time evaluator (runtime/plan.h, ExprOp), appended to `code`.
+  void encode(std::vector<int64_t>& code) const;
+
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
+  friend bool operator==(const Dim& a, const Dim& b);
+  friend bool operator<(const Dim& a, const Dim& b);  // an arbitrary fixed order, for sorting
+
+ private:
+  friend Dim ceildiv(const Dim& a, int64_t n);
+  friend Dim min(const Dim& a, const Dim& b);
+  friend Dim max(const Dim& a, const Dim& b);
+  static Dim of_factor(Factor factor);
+  std::map<Product, int64_t> terms_;        // product -> non-zero coefficient
+};
+
+/// ceil(a / n), n > 0. Folds when `a` is constant or every coefficient is a multiple of n.
+Dim ceildiv(const Dim& a, int64_t n);
+Dim min(const Dim& a, const Dim& b);        // folds constants and equal operands
+Dim max(const Dim& a, const Dim& b);
+inline Dim align_up(const Dim& a, int64_t n) { return Dim(n) * ceildiv(a, n); }
+Dim operator+(const Dim& a, const Dim& b);
+Dim operator-(const Dim& a, const Dim& b);
+Dim operator*(const Dim& a, const Dim& b);
+bool operator==(const Dim& a, const Dim& b);
+bool operator<(const Dim& a, const Dim& b);
+
+struct Dim::Factor {
+  enum class Kind : uint8_t { Symbol, CeilDiv, Min, Max } kind = Kind::Symbol;
+  Symbol symbol = Symbol::B;                // Kind::Symbol
+  int64_t divisor = 1;                      // Kind::CeilDiv
+  std::shared_ptr<const Dim> a, b;          // operands of the calls
+};
+bool operator==(const Dim::Factor& a, const Dim::Factor& b);
+bool operator<(const Dim::Factor& a, const Dim::Factor& b);
+
+}  // namespace tfc::ir

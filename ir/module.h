@@ -1,0 +1,87 @@
+// The unit of compilation: parameters and the named entry graphs that share them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/plan.h"
+
+namespace tfc::ir {
+
+enum class Phase : uint8_t { Blocks, Ops, Joint, Fused, Planned };
+std::string_view phase_name(Phase phase);  // "blocks"
+std::optional<Phase> phase_from_name(std::string_view name);
+
+/// How a parameter begins. Normal: mean 0, deviation `value`. Uniform: [-value, value]. Constant: `value`.
+struct Init {
+  enum class Kind : uint8_t { Constant, Normal, Uniform } kind = Kind::Constant;
+  double value = 0;
+  friend bool operator==(const Init&, const Init&) = default;
+};
+
+struct Parameter {
+  std::string name;            // CONTRACT names: "layers.0.attn.q.weight"
+  std::vector<int64_t> shape;
+  Init init;
+  bool decayed = false;        // rank >= 2
+  bool frozen = false;
+  bool joins_previous = false; // follows the parameter before it without a gap: q,k,v and gate,up are one matrix
+  int64_t offset = 0;          // in elements of the parameter block; see lay_out_parameters
+  Place place;
+  int64_t elements() const;
+};
+
+/// A constant blob that kernels read (f64 frequencies, ...).
+struct Constant {
+  std::string name;
+  std::vector<double> values;
+};
+
+struct Entry {
+  std::string name;  // phases blocks and ops: "model"; from joint on: infer, last, loss, logprobs, train, vjp, step,
+                     // decode, encode
+  Graph graph;
+  std::optional<Plan> plan;  // phase planned
+};
+
+struct Module {
+  std::string name;           // symbol prefix
+  Phase phase = Phase::Blocks;
+  DType real = DType::F32;
+  /// What the run time, the header and the Python module need to know of the model (ir/blocks.h lists the keys).
+  Attributes facts;
+  std::string description;    // the resolved TOML text
+  std::vector<Parameter> parameters;  // in layout order
+  std::vector<Constant> constants;
+  std::vector<Entry> entries;
+
+  Entry* entry(std::string_view name);              // null when there is none
+  const Entry* entry(std::string_view name) const;
+  const Parameter* parameter(std::string_view name) const;
+  int64_t parameter_count() const;   // numbers, without padding
+  int64_t parameter_block() const;   // elements of the block, with padding
+};
+
+/// Gives every parameter its offset, in order: one that joins its predecessor follows without a gap, any other starts
+/// at a multiple of 16 elements; padding is zero for ever. Only neighbours so joined may be named "a+b" in a graph.
+void lay_out_parameters(Module& module);
+
+/// "a+b+c" -> {"a","b","c"}
+std::vector<std::string> split_joined_name(std::string_view name);
+
+/// Text form (.tcir), of any phase. print(read(print(m))) == print(m), byte for byte.
+std::string print(const Module& module);
+std::string print(const Entry& entry, const Module& module);  // one entry alone, for --print-after
+std::optional<Module> read_module(std::shared_ptr<const SourceFile> file, Diagnostics& diagnostics);
+
+/// Checks structure, types and what is legal in the module's phase. False: diagnostics say what and where (the
+/// fault of a dump's author, or of a pass).
+bool verify(const Module& module, Diagnostics& diagnostics);
+
+/// Graphviz text of one entry, with costs at `point`.
+std::string dot(const Module& module, const Entry& entry, const Point& point);
+
+}  // namespace tfc::ir

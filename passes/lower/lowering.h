@@ -1,0 +1,74 @@
+// Node -> kernel calls. passes/lower/<family>.cpp has lower_NAME for every primitive, and lower_fused_KERNEL for
+// fused nodes; this is what they see. The kernel's side of each family is codegen/kernels/<family>.cpp: the order of
+// arguments in a record is the order of slots there.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/module.h"
+#include "ir/plan.h"
+
+namespace tfc::passes {
+
+/// Where a value's elements are: rows of `width` elements, `stride` elements from row to row (larger than the width
+/// for views into a wider buffer: results of split, operands of concat). Everything else is contiguous.
+struct Location {
+  ir::Arg pointer;   // to the first element
+  int64_t stride = 0;  // in elements
+  int64_t width = 0;
+};
+
+class Lowering {
+ public:
+  virtual ~Lowering() = default;
+
+  virtual const ir::Module& module() const = 0;
+  virtual const ir::Graph& graph() const = 0;
+  virtual ir::NodeId id() const = 0;
+  const ir::Node& node() const { return graph().node(id()); }
+  const ir::Attributes& attributes() const { return node().attributes; }
+  ir::Value operand(uint32_t slot) const { return graph().operand(id(), slot); }
+  ir::Value result(uint32_t index = 0) const { return {id(), index}; }
+  const ir::Type& type(ir::Value value) const { return graph().type(value); }
+
+  /// Is the result read by anybody? Kernels may skip what nobody reads (locate gives a null pointer then).
+  virtual bool used(ir::Value value) const = 0;
+
+  /// Memory of an operand or result. An absent operand gives a null pointer (index -1).
+  virtual Location locate(ir::Value value) = 0;
+  ir::Arg pointer(ir::Value value) { return locate(value).pointer; }
+
+  /// Workspace that lives only while this node's records run.
+  virtual ir::Arg temporary(const std::string& name, ir::Dim bytes) = 0;
+
+  /// A constant blob of doubles; equal names share one.
+  virtual ir::Arg constant(const std::string& name, const std::vector<double>& values) = 0;
+
+  /// One kernel call. `record.node` is filled in.
+  virtual void call(ir::Record record) = 0;
+
+  /// Records made by `body` run `iterations` times; Symbol::I is the index in them.
+  virtual void loop(ir::Dim iterations, const std::function<void()>& body) = 0;
+
+  /// "f32" or "f64": the attribute `f` of most kernels.
+  std::string real_name() const { return std::string(ir::dtype_name(module().real)); }
+
+  static ir::Arg integer(ir::Dim value) { return {ir::Arg::Kind::Integer, ir::Space::Workspace, 0, std::move(value)}; }
+  /// The same memory, `bytes` further on.
+  static ir::Arg advance(ir::Arg pointer, const ir::Dim& bytes) {
+    pointer.value = pointer.value + bytes;
+    return pointer;
+  }
+};
+
+#define TFC_OP(name, text, least, most, results) void lower_##name(Lowering&);
+#define TFC_GRAD_OP(name, text, least, most, results) void lower_##name(Lowering&);
+#include "ir/ops.def"
+
+/// Fused nodes, by their attribute `kernel`.
+void lower_fused(Lowering&);
+
+}  // namespace tfc::passes

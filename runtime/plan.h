@@ -1,0 +1,122 @@
+// The tables that codegen writes into a generated library and the run time walks. All constant data; plain structs
+// of fixed layout, offsets in 64-bit. This is the one header that the compiler and the run time share.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace tc {
+
+/// slots: one 8-byte word per argument, a pointer or an integer, in the order of the record's arguments.
+/// Runs tasks first..last-1. scratch: this thread's own memory, 64-byte aligned.
+using Kernel = void (*)(const int64_t* slots, int64_t first, int64_t last, void* scratch);
+
+/// Postfix programs over int64: [op, operand?]..., ended by End. Symbols: index into {B, T, S, C, I}.
+enum ExprOp : int64_t { ExprEnd, ExprConst /*value*/, ExprSymbol /*index*/, ExprAdd, ExprMul, ExprCeilDiv /*divisor*/,
+                        ExprMin, ExprMax };
+
+/// As ir::Space.
+enum SpaceId : int32_t { SpaceWorkspace, SpaceParams, SpaceGrads, SpaceMoment1, SpaceMoment2, SpaceCache, SpaceConstant,
+                         SpaceExternal, SpaceNull /* a null pointer */, SpaceInteger /* not a pointer: the value itself */ };
+
+struct ArgDesc {
+  int32_t space;
+  int32_t index;     // External: which; Constant: which
+  int64_t value;     // start of the program in ModelDesc::code: byte offset (workspace: from its start), or the integer
+};
+
+enum RecordKind : int32_t { RecordCall, RecordLoopBegin, RecordLoopEnd };
+
+struct RecordDesc {
+  int32_t kind;
+  int32_t kernel;      // index into ModelDesc::kernels
+  int32_t first_arg, arg_count;  // in EntryDesc::args
+  int64_t tasks;       // program
+  int64_t work;        // program: flops + 4 * bytes, to keep small records on one thread
+  int32_t node;        // index into ModelDesc::strings, for profiles and messages
+  int32_t reserved;
+};
+
+/// What an input or output of an entry is. The names are those of the IR's inputs and outputs.
+enum Role : int32_t {
+  RoleTokens, RoleX, RoleSrc, RoleTgt, RoleMemory, RoleTypes, RoleMask, RoleSrcMask, RoleTargets,
+  RoleOffsets /* cache lengths i32[B] */, RoleGradOutput, RoleMean,
+  RoleCount, RoleClip, RoleHyper, RoleLrScale, RoleDecay,                       // step
+  RoleOutput, RoleLossSum, RoleLossCount, RoleLogprobs, RoleGradX, RoleGradSrc, RoleGradTgt, RoleGradMemory, RoleNorm,
+  RoleEnd
+};
+
+enum DTypeId : int32_t { TypeF32, TypeF64, TypeI32, TypeU8 };
+
+struct ExternalDesc {
+  int32_t role;
+  int32_t is_output;
+  int32_t dtype;
+  int32_t rank;
+  int64_t dims[4];     // programs
+};
+
+enum EntryId : int32_t { EntryInfer, EntryLast, EntryLoss, EntryLogprobs, EntryTrain, EntryVjp, EntryStep, EntryDecode,
+                         EntryEncode, EntryEnd };
+
+struct EntryDesc {
+  int32_t present;     // 0: the model has no such entry; all else is zero
+  int32_t external_count, record_count, arg_count;
+  const ExternalDesc* externals;
+  const RecordDesc* records;
+  const ArgDesc* args;
+  int64_t workspace;   // program: bytes without scratch, multiple of 64
+  int64_t scratch;     // program: bytes per thread, multiple of 64
+};
+
+enum InitKind : int32_t { InitConstant, InitNormal, InitUniform };
+
+struct ParamDesc {
+  const char* name;
+  int64_t offset;      // elements
+  int64_t elements;
+  int32_t rank;
+  int32_t decayed, frozen;
+  int32_t init;
+  double init_value;
+  int64_t shape[4];
+};
+
+/// A tensor of the key/value cache, [B, C, width] (self) or [B, S, width] (cross: filled by the encode entry).
+struct CacheDesc {
+  const char* name;
+  int64_t width;
+  int64_t offset;      // program: bytes from the cache's start
+  int32_t cross;
+  int32_t reserved;
+};
+
+struct ModelDesc {
+  const char* name;
+  const char* description;   // resolved TOML
+  const char* target;        // "x86-64-v4": what the CPU must have
+  uint64_t build_id;
+  int32_t real;              // TypeF32 | TypeF64
+  int32_t kind;              // 0 decoder, 1 encoder, 2 encoder-decoder
+  int32_t isa;               // 2, 3, 4: x86-64 level that is checked at creation
+  int32_t head;              // 0 none, 1 lm, 2 classifier
+  int64_t d_model, out_width, vocab, src_vocab, types, max_seq, classes, ignore_index;
+  int64_t fixed_batch, fixed_seq, fixed_src_seq;   // 0: free
+  int32_t has_mask, has_lengths, memory_input, causal;
+  int64_t parameter_block;   // elements, with padding
+  int32_t param_count, kernel_count, constant_count, cache_count;
+  const ParamDesc* params;
+  const Kernel* kernels;
+  const char* const* kernel_names;
+  const double* const* constants;
+  const CacheDesc* caches;
+  int64_t cache_bytes;       // program
+  const int64_t* code;       // all programs
+  const char* const* strings;
+  EntryDesc entries[EntryEnd];
+};
+
+}  // namespace tc
+
+/// Defined by the generated module.
+extern "C" const tc::ModelDesc tc_model_desc;

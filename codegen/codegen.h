@@ -1,0 +1,32 @@
+// Planned module -> native code: object, archive, shared library, and the texts on the way.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "codegen/target.h"
+#include "ir/module.h"
+
+namespace tfc::codegen {
+
+struct CompileRequest {
+  int optimisation = 2;  // -O0..-O3
+  bool object = false, archive = false, shared = false;
+  bool llvm = false;      // as emitted
+  bool llvm_opt = false;  // after LLVM's passes
+  bool assembly = false;
+};
+
+/// The bytes of what was asked for; the others are empty.
+struct Compiled {
+  std::string object, archive, shared;
+  std::string llvm, llvm_opt, assembly;
+};
+
+/// Identifies the interface and the code of a module's library: header, Python module and library compare it.
+uint64_t build_id(const ir::Module& planned, const Target& target, int optimisation);
+
+std::optional<Compiled> compile(const ir::Module& planned, const Target& target, const CompileRequest& request,
+                                ir::Diagnostics& diagnostics);
+
+}  // namespace tfc::codegen

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Installs what is missing, builds, runs the whole test suite; then the unit tests that are worth it under sanitizers.
+#   scripts/test.sh [release|sanitizers]   one half alone
+set -eu
+top=$(cd "$(dirname "$0")/.." && pwd)
+. "$top/scripts/common.sh"
+part=${1:-all}
+
+"$top/scripts/install_dependencies.sh"
+
+if [ "$part" = all ] || [ "$part" = release ]; then
+  build_preset release
+  ctest --test-dir "$top/build" -j2 --output-on-failure --no-tests=error
+fi
+
+if [ "$part" = all ] || [ "$part" = sanitizers ]; then
+  build_preset asan-ubsan test_ir test_frontend test_passes test_runtime
+  ctest --test-dir "$top/build-asan-ubsan" -j2 --output-on-failure --no-tests=error -R '^(ir|frontend|passes|runtime)\.'
+  # The thread sanitizer wants its shadow memory where a random layout may already have put something else.
+  fixed_layout=""
+  if setarch "$(uname -m)" -R true 2>/dev/null; then
+    fixed_layout="setarch $(uname -m) -R"
+  fi
+  build_preset tsan test_runtime
+  $fixed_layout ctest --test-dir "$top/build-tsan" -j2 --output-on-failure --no-tests=error -R '^runtime\.'
+fi

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -152,10 +154,13 @@ class KernelBuilder {
   void vector_loop(const std::string& name, Val from, Val to, const std::function<void(Lane)>& body);
   /// Sum over 0..n-1 of `term`, in 16 lanes, then pairwise from the upper half down. Masked lanes count as 0.
   Val sum(const std::string& name, Val n, const std::function<Val(Lane)>& term);
+  /// The same, added in `type` (F64: terms are widened first).
+  Val sum_in(ir::DType type, const std::string& name, Val n, const std::function<Val(Lane)>& term);
   /// Greatest; NaN if any term is NaN; -inf for n = 0.
   Val maximum(const std::string& name, Val n, const std::function<Val(Lane)>& term);
   Val reduce_add(Val vector);   // halves folded: (0+8),(1+9)... in fixed order
   Val reduce_max(Val vector);   // keeps NaN
+  Val max_keeping_nan(Val a, Val b);
 
   // -- memory -------------------------------------------------------------------------------------------------------
   Ptr at(Ptr p, Val elements);                       // p + elements
@@ -188,11 +193,16 @@ class KernelBuilder {
   Val wrap(llvm::Value* v) { return {this, v}; }
 
  private:
+  llvm::Align align_of(Ptr p) const;
+
   llvm::Module& module_;
   Target target_;
   ir::DType real_;
   llvm::Function* function_;
+  llvm::BasicBlock* entry_;                   // argument loads and variables; ends in a branch to the body
   llvm::IRBuilder<> b_;
+  std::map<int, llvm::Value*> arguments_;     // slot -> its word, loaded once
+  std::map<int, llvm::Value*> pointers_;      // slot -> the word as a pointer
 };
 
 Val fma(Val a, Val b, Val c);

@@ -14,8 +14,8 @@ class TargetMachine;
 namespace tfc::codegen {
 
 struct Target {
-  std::string cpu;        // LLVM's name: "znver4", "x86-64-v3"
-  std::string features;   // "+avx512f,..." for native, "" for named levels
+  std::string cpu;        // the level, which bounds the instructions: "x86-64-v4"
+  std::string tune;       // LLVM's name of the CPU that code is scheduled for: "znver4"
   std::string requested;  // what --cpu said
   int isa_level = 2;      // x86-64 level (2, 3, 4) that the code needs and model_create checks
   bool fma = false;       // levels 3 and 4: explicit fma; below, llvm.fma would become a libm call

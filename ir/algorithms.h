@@ -19,7 +19,8 @@ std::vector<bool> ancestors(const Graph& graph, const std::vector<NodeId>& from)
 std::vector<bool> descendants(const Graph& graph, const std::vector<NodeId>& from);
 
 /// Least-cost set of nodes whose removal separates `sources` from `sinks` (node-split max-flow, Boykov-Kolmogorov).
-/// cost < 0: may not be cut.
+/// cost < 0: may not be cut; a path without any node that may be is a compiler fault. Sources and sinks may be cut
+/// themselves, by their cost.
 std::vector<NodeId> min_cut(const Graph& graph, const std::vector<NodeId>& sources, const std::vector<NodeId>& sinks,
                             const std::function<int64_t(NodeId)>& cost);
 

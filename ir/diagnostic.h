@@ -1,6 +1,7 @@
 // Places in the user's files, errors and warnings with source line and caret, and remarks of the passes.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,7 +33,7 @@ struct Diagnostic {
   std::string name;  // of a warning (-W[no-]NAME) or of the pass that remarks; "" for errors
   Place place;
   std::string message;             // lower case, no full stop
-  std::vector<std::string> notes;  // further lines: "note: did you mean 'd_model'?"
+  std::vector<std::string> notes;  // further lines, printed after "note: "
 };
 
 /// Collects what a run has to say. Printing sorts by file and line, errors of one place once.
@@ -56,6 +57,7 @@ class Diagnostics {
 
  private:
   std::vector<Diagnostic> list_;
+  Diagnostic dropped_;  // what a disabled warning returns
 };
 
 /// The known name nearest to `name` by edit distance, or "" when none is near enough to suggest.

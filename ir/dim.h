@@ -17,6 +17,10 @@ enum class Symbol : uint8_t { B, T, S, C, I };
 inline constexpr int kSymbolCount = 5;
 char symbol_letter(Symbol symbol);
 
+/// Words of the postfix programs that `Dim::encode` writes: the numbers of ExprOp in runtime/plan.h, which this library
+/// may not include (codegen asserts that they agree). Const, Symbol and CeilDiv are followed by one operand.
+enum class DimCode : int64_t { End, Const, Symbol, Add, Mul, CeilDiv, Min, Max };
+
 /// Concrete values for the symbols: what `--at B=4,T=256` sets, or one call's sizes.
 struct Point {
   int64_t values[kSymbolCount] = {8, 256, 256, 256, 0};
@@ -47,7 +51,7 @@ class Dim {
   std::string text() const;
   static std::optional<Dim> parse(std::string_view text);
 
-  /// Postfix program for the run-time evaluator (runtime/plan.h, ExprOp), appended to `code`.
+  /// Postfix program for the run-time evaluator (DimCode), appended to `code`, its End included.
   void encode(std::vector<int64_t>& code) const;
 
   friend Dim operator+(const Dim& a, const Dim& b);
@@ -60,8 +64,14 @@ class Dim {
   friend Dim ceildiv(const Dim& a, int64_t n);
   friend Dim min(const Dim& a, const Dim& b);
   friend Dim max(const Dim& a, const Dim& b);
+  using Terms = std::map<Product, int64_t>;  // product -> non-zero coefficient; no constant term
   static Dim of_factor(Factor factor);
-  std::map<Product, int64_t> terms_;        // product -> non-zero coefficient
+  static Dim of_terms(Terms terms, int64_t constant);
+  void encode_body(std::vector<int64_t>& code) const;
+
+  // Most dimensions are numbers, and symbolic ones are copied far more often than made: the terms are shared.
+  int64_t constant_ = 0;
+  std::shared_ptr<const Terms> terms_;       // null: none
 };
 
 /// ceil(a / n), n > 0. Folds when `a` is constant or every coefficient is a multiple of n.

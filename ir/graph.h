@@ -36,7 +36,7 @@ struct Use {
 struct Node {
   OpKind op = OpKind::Input;
   Attributes attributes;
-  std::string name;            // unique, stable, a path: "layers.0.attn.q"; results print as %name or %name.1
+  std::string name;            // unique, stable, a path: "layers.0.attn.q"; results print as %name, %name#1
   Place place;                 // what of the user's file it comes from
   std::vector<Type> results;
   int donates = -1;            // operand slot whose storage result 0 takes over (adamw: slots 0..3 <-> results); -1: none
@@ -85,7 +85,7 @@ class Graph {
   std::vector<NodeId> users(NodeId id) const;         // distinct nodes that use any result
   const Type& type(Value value) const;
 
-  void replace_uses(Value from, Value to);            // in operands and outputs
+  void replace_uses(Value from, Value to);            // in operands (but not those of to's node) and outputs
   void erase(NodeId id);                              // must be unused and no output
   size_t erase_unreachable();                         // all that no output needs; returns how many
   void compact();                                     // drops dead ids: node k of topological_order becomes id k
@@ -94,7 +94,7 @@ class Graph {
   Value output(std::string_view name) const;          // invalid when there is none
 
  private:
-  friend struct GraphAccess;  // ir/algorithms.cpp, ir/dot.cpp: the Boost graph itself
+  friend struct GraphAccess;  // ir/graph_impl.h: the Boost graph, for algorithms.cpp and dot.cpp
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -23,7 +23,7 @@ struct Init {
 };
 
 struct Parameter {
-  std::string name;            // CONTRACT names: "layers.0.attn.q.weight"
+  std::string name;            // as documented: "layers.0.attn.q.weight"
   std::vector<int64_t> shape;
   Init init;
   bool decayed = false;        // rank >= 2

@@ -1,0 +1,157 @@
+#include "ir/attributes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "ir/check.h"
+#include "ir/text.h"
+
+namespace tfc::ir {
+namespace {
+
+const char* type_word(const Attribute& attribute) {
+  constexpr const char* kWords[] = {"a boolean", "an integer",  "a real number",
+                                    "a string",  "a dimension", "a list"};
+  return kWords[attribute.index()];
+}
+
+template <typename T>
+const T& get(const Attributes& attributes, std::string_view key) {
+  const Attribute* attribute = attributes.find(key);
+  TFC_CHECK(attribute != nullptr,
+            "attribute '" + std::string(key) + "' is missing from {" + attributes.print() + "}");
+  const T* value = std::get_if<T>(attribute);
+  TFC_CHECK(value != nullptr, "attribute '" + std::string(key) + "' is " + type_word(*attribute) +
+                                  ", expected " + type_word(Attribute(T{})));
+  return *value;
+}
+
+auto position(auto& entries, std::string_view key) {
+  return std::lower_bound(entries.begin(), entries.end(), key,
+                          [](const auto& entry, std::string_view k) { return entry.first < k; });
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+          constexpr char kHex[] = "0123456789abcdef";
+          out += "\\x";
+          out += kHex[(c >> 4) & 15];
+          out += kHex[c & 15];
+        } else {
+          out += c;
+        }
+    }
+  }
+  return out + '"';
+}
+
+std::string real_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  char buffer[32];
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, value).ptr;  // the shortest that reads back the same
+  std::string text(buffer, end);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string attribute_text(const Attribute& attribute) {
+  if (const bool* flag = std::get_if<bool>(&attribute)) return *flag ? "true" : "false";
+  if (const int64_t* integer = std::get_if<int64_t>(&attribute)) return std::to_string(*integer);
+  if (const double* real = std::get_if<double>(&attribute)) return real_text(*real);
+  if (const std::string* text = std::get_if<std::string>(&attribute)) return quoted(*text);
+  if (const Dim* dim = std::get_if<Dim>(&attribute)) return "dim(" + dim->text() + ")";
+  std::string text = "[";
+  for (const int64_t element : std::get<std::vector<int64_t>>(attribute)) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(element);
+  }
+  return text + "]";
+}
+
+Attributes::Attributes(std::initializer_list<std::pair<std::string, Attribute>> entries) {
+  for (const auto& [key, value] : entries) set(key, value);
+}
+
+void Attributes::set(std::string_view key, Attribute value) {
+  const auto at = position(entries_, key);
+  if (at != entries_.end() && at->first == key) {
+    at->second = std::move(value);
+  } else {
+    entries_.emplace(at, std::string(key), std::move(value));
+  }
+}
+
+void Attributes::erase(std::string_view key) {
+  const auto at = position(entries_, key);
+  if (at != entries_.end() && at->first == key) entries_.erase(at);
+}
+
+bool Attributes::has(std::string_view key) const { return find(key) != nullptr; }
+
+const Attribute* Attributes::find(std::string_view key) const {
+  const auto at = position(entries_, key);
+  return at != entries_.end() && at->first == key ? &at->second : nullptr;
+}
+
+bool Attributes::flag(std::string_view key, bool fallback) const {
+  return has(key) ? get<bool>(*this, key) : fallback;
+}
+
+int64_t Attributes::integer(std::string_view key) const { return get<int64_t>(*this, key); }
+
+int64_t Attributes::integer(std::string_view key, int64_t fallback) const {
+  return has(key) ? get<int64_t>(*this, key) : fallback;
+}
+
+double Attributes::real(std::string_view key) const { return get<double>(*this, key); }
+
+double Attributes::real(std::string_view key, double fallback) const {
+  return has(key) ? get<double>(*this, key) : fallback;
+}
+
+const std::string& Attributes::text(std::string_view key) const { return get<std::string>(*this, key); }
+
+std::string Attributes::text(std::string_view key, std::string_view fallback) const {
+  return has(key) ? get<std::string>(*this, key) : std::string(fallback);
+}
+
+const Dim& Attributes::dim(std::string_view key) const { return get<Dim>(*this, key); }
+
+const std::vector<int64_t>& Attributes::list(std::string_view key) const {
+  return get<std::vector<int64_t>>(*this, key);
+}
+
+std::string Attributes::print() const {
+  if (entries_.empty()) return "";
+  std::string text = "{";
+  for (const auto& [key, value] : entries_) {
+    if (text.size() > 1) text += ", ";
+    text += key;
+    text += " = ";
+    text += attribute_text(value);
+  }
+  return text + "}";
+}
+
+}  // namespace tfc::ir

@@ -1,0 +1,259 @@
+/* The common vocabulary of all libraries that transformerc generates: one text, carried by every NAME.h. C99 and C++.
+ *
+ * Shapes: B batch, T own (target) tokens, S source tokens, D model width, V vocabulary, P number of parameters.
+ * Arrays are dense and row-major, aligned to their element; integers are int32; floats have the library's precision
+ * (NAME_real); losses, counts and norms are double in both.
+ *
+ * Ownership: what the caller passes is read during the call and never kept. What the library returns (parameters,
+ * gradients, names, messages) belongs to it and lives as long as its model or session; names and tables for ever.
+ *
+ * Errors: every function returns a tc_status, and the session or model keeps one sentence about the last failure. An
+ * argument is checked before any work, so that after TC_E_ARGUMENT, TC_E_STATE and TC_E_MEMORY parameters, gradients,
+ * optimizer state and cache are as they were. (A generate that meets an unusable logit half way answers TC_E_STATE too;
+ * then the cache holds what was generated.) Nothing prints, aborts, throws or changes the floating-point environment.
+ *
+ * Threads: one thread at a time in a session (a second one gets TC_E_STATE); any number of sessions may share a model
+ * to read it. What writes a model (backward, accumulate, vjp, step, train_step, zero_grad, load, set_state) has one
+ * session at a time, and must not overlap with reads of what it writes. Results never depend on the thread count.
+ *
+ * Growth: structs begin with their size (set it to sizeof). Members and table entries are only ever added at the end. */
+#ifndef TRANSFORMERC_ABI_1
+#define TRANSFORMERC_ABI_1
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+  TC_OK,
+  TC_E_ARGUMENT,  /* a wrong argument; the message names it */
+  TC_E_MEMORY,    /* no memory, or more than memory_limit */
+  TC_E_FILE,      /* a file cannot be read or written */
+  TC_E_FORMAT,    /* a file's content is not what it should be */
+  TC_E_CPU,       /* this processor lacks what the library was compiled for */
+  TC_E_STATE,     /* not now (a busy session, accumulate after backward), or not with this model */
+  TC_E_CANCELLED  /* the cancelled hook said so */
+} tc_status;
+
+/* Parameters and, once trained, gradients and moments; also seed, call and step counts. One writer at a time. */
+typedef struct tc_model tc_model;
+/* Workspace, cache and threads. One thread at a time; many sessions share one model. */
+typedef struct tc_session tc_session;
+
+/* The entry points of a model, as `reserve`, `memory` and NAME_workspace_bytes count them. */
+enum {
+  TC_ENTRY_INFER,    /* forward */
+  TC_ENTRY_LAST,     /* forward of the last real token of each row */
+  TC_ENTRY_LOSS,
+  TC_ENTRY_LOGPROBS,
+  TC_ENTRY_TRAIN,    /* backward, accumulate, train_step */
+  TC_ENTRY_VJP,
+  TC_ENTRY_STEP,     /* the optimizer */
+  TC_ENTRY_DECODE,   /* through the cache */
+  TC_ENTRY_ENCODE,   /* encoder-decoders: fills the cache from the source */
+  TC_ENTRY_COUNT
+};
+
+/* What `memory` tells the bytes of. */
+enum {
+  TC_MEMORY_PARAMETERS,
+  TC_MEMORY_GRADIENTS, /* from the first backward on */
+  TC_MEMORY_MOMENTS,   /* both, from the first step on */
+  TC_MEMORY_CACHE,     /* B rows of capacity T; encoder-decoders also S source tokens */
+  TC_MEMORY_MODEL,     /* the model besides its blocks */
+  TC_MEMORY_SESSION,   /* a session besides its workspace */
+  TC_MEMORY_WORKSPACE = 16 /* + TC_ENTRY_...: a session's workspace for that entry (it keeps the largest it needed) */
+};
+
+/* The blocks of a model, see `block`. */
+enum { TC_BLOCK_PARAMETERS, TC_BLOCK_GRADIENTS, TC_BLOCK_MOMENT1, TC_BLOCK_MOMENT2 };
+
+enum { TC_KIND_DECODER, TC_KIND_ENCODER, TC_KIND_ENCODER_DECODER };
+enum { TC_HEAD_NONE, TC_HEAD_LM, TC_HEAD_CLASSIFIER };
+enum { TC_CONTEXT_STOP, TC_CONTEXT_SLIDE, TC_CONTEXT_ERROR };
+
+/* Bits of tc_info.inputs. */
+enum {
+  TC_INPUT_TOKENS = 1, TC_INPUT_X = 2, TC_INPUT_SRC = 4, TC_INPUT_TGT = 8, TC_INPUT_MEMORY = 16, TC_INPUT_TYPES = 32,
+  TC_INPUT_MASK = 64, TC_INPUT_LENGTHS = 128, TC_INPUT_SRC_MASK = 256, TC_INPUT_SRC_LENGTHS = 512,
+  TC_INPUT_TARGETS = 1024, TC_INPUT_SRC_IS_FLOAT = 2048, TC_INPUT_TGT_IS_FLOAT = 4096
+};
+
+/* One call's inputs. Zero it, set `size`, the dimensions and what the model declares; anything else set is
+ * TC_E_ARGUMENT. Masks: 1 = a real token; not given: all are real. What stands at a masked position is never read.
+ * `mask` and `lengths` may both be declared: one is given in a call. S is read in encoder-decoders alone. */
+typedef struct {
+  size_t size;
+  int64_t B, T, S;
+  const int32_t *tokens;                        /* [B,T] */
+  const void *src, *tgt;                        /* int32 [B,S] [B,T]; where vocab is 0, floats [B,S,D] [B,T,D] */
+  const void *x, *memory, *image;               /* [B,T,D] [B,S,D] [B,C,H,W] */
+  const int32_t *types, *positions, *documents; /* [B,T] */
+  const int32_t *lengths, *src_lengths, *prefix; /* [B] */
+  const uint8_t *mask, *src_mask;               /* [B,T] [B,S] */
+  const void *const *targets;                   /* one pointer per head: int32 [B,T]; classifier [B] */
+  const void *const *weights;                   /* likewise, [B,T] */
+} tc_batch;
+
+/* AdamW, as torch.optim.AdamW; clipping as torch's clip_grad_norm_. */
+typedef struct {
+  size_t size;
+  double lr, beta1, beta2, eps, weight_decay, clip; /* clip 0: off */
+  double count;                                     /* the divisor; 0: what accumulate counted */
+  const double *lr_scale;                           /* [P], or NULL: 1 */
+  const uint8_t *decay;                             /* [P], or NULL: rank >= 2 */
+} tc_adamw;
+
+/* Temperature, then top-k, then top-p (the token that crosses p stays); ties by lowest id; temperature 0 and top_p 0
+ * take the most probable. A zeroed struct is greedy. Rows draw independently, by (seed, row, position). */
+typedef struct {
+  size_t size;
+  int64_t max_new;
+  float temperature, top_p; /* temperature > 0 and top_p 1: no cut */
+  int32_t top_k, eos, pad, context; /* top_k 0: off; eos -1: none; context: TC_CONTEXT_... at max_seq */
+  uint64_t seed;
+  int32_t bos; /* encoder-decoders: the first token, where the prompt gives no tgt */
+} tc_sampling;
+
+/* For model_create and session_create; NULL: defaults (a session: its model's). */
+typedef struct {
+  size_t size;
+  uint64_t seed;       /* model: initialisation and dropout */
+  int threads;         /* 0: all cores. With parallel_for: how many tasks may run at once */
+  size_t memory_limit; /* bytes that this model (session) may own; 0: none */
+  void *(*alloc)(void *user, size_t bytes, size_t align); /* with release; NULL: the C library's */
+  void (*release)(void *user, void *memory);
+  /* Runs body(arg, 0..tasks-1) in any order on any threads and returns when all are done; NULL: the session's threads. */
+  void (*parallel_for)(void *user, int64_t tasks, void (*body)(void *arg, int64_t task), void *arg);
+  /* Asked between kernels until the update begins; non-zero ends the call with TC_E_CANCELLED. Parameters and moments
+   * are then as before the call; a backward, accumulate or vjp so ended leaves cleared gradients. */
+  int (*cancelled)(void *user);
+  void *user;
+  char *error;         /* model_create: where its message goes when it fails, or NULL */
+  size_t error_size;
+} tc_options;
+
+/* Non-zero ends that row. */
+typedef int (*tc_on_token)(void *user, int64_t row, int32_t token);
+
+/* A line of the parameter table. `offset` and `elements` count elements in the block. */
+typedef struct {
+  size_t size;
+  const char *name;
+  int64_t offset, elements, shape[4];
+  int32_t rank, decayed, frozen;
+} tc_parameter;
+
+/* What a program that serves every model needs to know of this one. 0 in limits and fixed sizes: free. */
+typedef struct {
+  size_t size;
+  int32_t real_bytes, kind, head, heads_count; /* 4 | 8; TC_KIND_...; TC_HEAD_...; outputs of forward */
+  int64_t d_model, out_width, vocab, src_vocab, types, max_seq, classes, ignore_index;
+  int64_t fixed_B, fixed_T, fixed_S;
+  int64_t parameter_block;  /* elements, with padding */
+  int32_t parameter_count;  /* P: lines of the table */
+  uint32_t inputs, entries; /* bits TC_INPUT_...; bit e: entry e is there */
+  const char *target;       /* "x86-64-v3" */
+} tc_info;
+
+/* The training state besides the blocks. set_state takes seed, call, step_count and divisor. */
+typedef struct {
+  size_t size;
+  uint64_t seed, call, step_count; /* call: how many calls with dropout there were */
+  double divisor;                  /* what step will divide by: targets counted; 1 after backward and vjp; 0: nothing yet */
+  int32_t complete;                /* 1 after backward and vjp: the gradients are complete */
+  int32_t gradients, moments;      /* 1: allocated */
+} tc_state;
+
+/* The key/value cache. `lengths` is the session's, [B]. All zero: there is none yet. */
+typedef struct {
+  size_t size;
+  int64_t B, capacity, S;
+  const int32_t *lengths;
+} tc_cache;
+
+/* The core: what a session does, stateless and re-entrant, over memory that the caller owns. */
+typedef struct {
+  size_t size;
+  void *params;                     /* [parameter_block], written by core_step alone */
+  void *grads;                      /* [parameter_block]: core_train and core_vjp add to it, core_step clears it */
+  void *moment1, *moment2;          /* [parameter_block] */
+  void *cache;                      /* memory(TC_MEMORY_CACHE, B, capacity, S, 0) bytes, 64-byte aligned */
+  int64_t capacity;
+  const int32_t *cache_lengths;     /* [B]: tokens that each row has; the caller adds to them after core_decode */
+  void *workspace;                  /* NAME_workspace_bytes, 64-byte aligned; its content means nothing between calls */
+  size_t workspace_bytes;
+  int threads;                      /* what the workspace is for; without parallel_for one thread runs all */
+  void (*parallel_for)(void *user, int64_t tasks, void (*body)(void *arg, int64_t task), void *arg);
+  void *user;
+  uint64_t seed, call;              /* of dropout */
+  char *error;                      /* where messages go, or NULL */
+  size_t error_size;
+} tc_core;
+
+typedef struct {
+  uint32_t abi; /* 1 */
+  uint64_t build_id;
+  const char *name, *description; /* description: the resolved TOML */
+
+  /* A model with initialised parameters: the same bits for a seed, whatever the threads. */
+  tc_status (*model_create)(const tc_options *, tc_model **);
+  void (*model_destroy)(tc_model *); /* after its sessions; NULL is fine */
+  tc_status (*load)(tc_model *, const char *path, int strict);
+  tc_status (*save)(const tc_model *, const char *path, int with_optimizer);
+  tc_status (*session_create)(tc_model *, const tc_options *, tc_session **);
+  void (*session_destroy)(tc_session *);
+  /* Allocates ahead what that entry needs at (B,T,S): workspace, and gradients, moments or cache (of max_seq). */
+  tc_status (*reserve)(tc_session *, int entry, int64_t B, int64_t T, int64_t S);
+  /* outputs: one pointer per head: [B,T,V], last: [B,V] (of each row's last real token); classifier [B,classes];
+   * head "none": hidden states [B,T,D]. Zeros at masked positions. */
+  tc_status (*forward)(tc_session *, const tc_batch *, int last, void *const *outputs);
+  tc_status (*loss)(tc_session *, const tc_batch *, double *mean); /* over the targets that count; none: 0 */
+  tc_status (*logprobs)(tc_session *, const tc_batch *, void *out); /* [B,T], classifier [B]; 0 where not counted */
+  /* Clears gradients, then leaves those of the mean loss. */
+  tc_status (*backward)(tc_session *, const tc_batch *, double *mean);
+  /* Adds gradients of the summed loss, and the count to the divisor. After backward or vjp TC_E_STATE until step or
+   * zero_grad. */
+  tc_status (*accumulate)(tc_session *, const tc_batch *, double *sum, double *count);
+  /* Clears gradients, then leaves those of sum(output * grad_output). grad_outputs: one per head. grad_inputs: one
+   * per float input among x, src, tgt, memory, in this order; NULL where not wanted. */
+  tc_status (*vjp)(tc_session *, const tc_batch *, int training, const void *const *grad_outputs,
+                   void *const *grad_inputs);
+  /* Divides, clips, updates, clears gradients. norm (or NULL): after dividing, before clipping. Divisor 0: nothing
+   * happens, norm 0. */
+  tc_status (*step)(tc_session *, const tc_adamw *, double *norm);
+  tc_status (*train_step)(tc_session *, const tc_batch *, const tc_adamw *, double *mean); /* zero_grad, accumulate, step */
+  tc_status (*zero_grad)(tc_session *);
+  /* Empties the cache. B 0: the first decode's; capacity 0: max_seq. memory: encoder-decoders, what is encoded (src
+   * or memory, src_mask; its B and S), else NULL. */
+  tc_status (*cache_reset)(tc_session *, int64_t B, int64_t capacity, const tc_batch *memory);
+  /* The next T tokens of each row -> [B,T,V]. With a mask rows bring fewer (padded on the right) and advance by their
+   * own count. */
+  tc_status (*decode)(tc_session *, const tc_batch *next, void *logits);
+  /* From an empty cache. Prompt: tokens [B,T], padded on the right under a mask; encoder-decoders: src or memory, and
+   * tgt or T = 0 (then bos). New tokens, eos included, go to on_token, row after row. */
+  tc_status (*generate)(tc_session *, const tc_batch *prompt, const tc_sampling *, tc_on_token, void *user);
+  void *(*parameter)(tc_model *, const char *name); /* NULL: no such */
+  void *(*gradient)(tc_model *, const char *name);  /* NULL: no such, frozen, or nothing trained yet */
+  size_t (*memory)(int what, int64_t B, int64_t T, int64_t S, int threads); /* exact; SIZE_MAX: beyond any memory */
+  const char *(*message)(const tc_session *); /* about the last failure; "" after none */
+
+  const char *(*model_message)(const tc_model *); /* of load, save, session_create, set_state */
+  const char *(*status_text)(tc_status);          /* "wrong argument" */
+  tc_status (*info)(tc_info *);
+  tc_status (*parameter_info)(int32_t index, tc_parameter *);
+  tc_status (*get_state)(const tc_model *, tc_state *);
+  tc_status (*set_state)(tc_model *, const tc_state *);
+  void *(*block)(tc_model *, int which);                        /* TC_BLOCK_...; NULL: not allocated */
+  void *(*moment)(tc_model *, int which, const char *name);     /* which: 1 | 2 */
+  tc_status (*allocate)(tc_model *, int gradients, int moments); /* ahead, zeroed (to load an optimizer's state) */
+  tc_status (*cache_state)(const tc_session *, tc_cache *);
+  int (*threads)(const tc_session *);
+} tc_api;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TRANSFORMERC_ABI_1 */

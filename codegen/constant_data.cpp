@@ -1,0 +1,67 @@
+#include "codegen/constant_data.h"
+
+namespace tfc::codegen {
+
+using llvm::Constant;
+
+Constant* ConstantData::i32(int64_t value) {
+  return llvm::ConstantInt::getSigned(llvm::Type::getInt32Ty(context_), value);
+}
+Constant* ConstantData::i64(int64_t value) {
+  return llvm::ConstantInt::getSigned(llvm::Type::getInt64Ty(context_), value);
+}
+Constant* ConstantData::f64(double value) {
+  return llvm::ConstantFP::get(llvm::Type::getDoubleTy(context_), value);
+}
+Constant* ConstantData::null_pointer() {
+  return llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context_));
+}
+
+llvm::GlobalVariable* ConstantData::global(const std::string& name, Constant* value) {
+  auto* result = new llvm::GlobalVariable(module_, value->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::InternalLinkage, value, name);
+  result->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  return result;
+}
+
+Constant* ConstantData::text(const std::string& value) {
+  Constant*& known = texts_[value];
+  if (!known) known = global("text", llvm::ConstantDataArray::getString(context_, value));
+  return known;
+}
+
+Constant* ConstantData::structure(std::vector<Constant*> members) {
+  return llvm::ConstantStruct::getAnon(context_, members);
+}
+
+Constant* ConstantData::array_value(std::vector<Constant*> elements) {
+  return llvm::ConstantArray::get(llvm::ArrayType::get(elements.front()->getType(), elements.size()), elements);
+}
+
+Constant* ConstantData::array(const std::string& name, const std::vector<Constant*>& elements) {
+  return elements.empty() ? null_pointer() : global(name, array_value(elements));
+}
+
+Constant* ConstantData::doubles(const std::string& name, const std::vector<double>& values) {
+  auto* result = global(name, llvm::ConstantDataArray::get(context_, values));
+  result->setAlignment(llvm::Align(64));
+  return result;
+}
+
+Constant* ConstantData::program(const ir::Dim& expression) {
+  auto [known, added] = programs_.emplace(expression.text(), static_cast<int64_t>(code_.size()));
+  if (added) expression.encode(code_);
+  return i64(known->second);
+}
+
+Constant* ConstantData::code_array() { return global("code", llvm::ConstantDataArray::get(context_, code_)); }
+
+Constant* ConstantData::string_index(const std::string& value) {
+  auto [known, added] = string_numbers_.emplace(value, static_cast<int64_t>(strings_.size()));
+  if (added) strings_.push_back(text(value));
+  return i32(known->second);
+}
+
+Constant* ConstantData::strings_array() { return array("strings", strings_); }
+
+}  // namespace tfc::codegen

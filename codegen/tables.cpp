@@ -1,0 +1,226 @@
+#include "codegen/tables.h"
+
+#include <array>
+#include <string_view>
+
+#include "codegen/constant_data.h"
+#include "codegen/kernels/kernels.h"
+#include "ir/check.h"
+#include "passes/plan/cache_layout.h"
+#include "runtime/plan.h"
+
+namespace tfc::codegen {
+
+namespace {
+
+using llvm::Constant;
+
+static_assert(static_cast<int>(ir::Space::Workspace) == tc::SpaceWorkspace &&
+              static_cast<int>(ir::Space::Params) == tc::SpaceParams &&
+              static_cast<int>(ir::Space::Grads) == tc::SpaceGrads &&
+              static_cast<int>(ir::Space::Moment1) == tc::SpaceMoment1 &&
+              static_cast<int>(ir::Space::Moment2) == tc::SpaceMoment2 &&
+              static_cast<int>(ir::Space::Cache) == tc::SpaceCache &&
+              static_cast<int>(ir::Space::Constant) == tc::SpaceConstant &&
+              static_cast<int>(ir::Space::External) == tc::SpaceExternal);
+static_assert(static_cast<int>(ir::DType::F32) == tc::TypeF32 && static_cast<int>(ir::DType::F64) == tc::TypeF64 &&
+              static_cast<int>(ir::DType::I32) == tc::TypeI32 && static_cast<int>(ir::DType::U8) == tc::TypeU8);
+static_assert(static_cast<int64_t>(ir::DimCode::End) == tc::ExprEnd &&
+              static_cast<int64_t>(ir::DimCode::Const) == tc::ExprConst &&
+              static_cast<int64_t>(ir::DimCode::Symbol) == tc::ExprSymbol &&
+              static_cast<int64_t>(ir::DimCode::Add) == tc::ExprAdd &&
+              static_cast<int64_t>(ir::DimCode::Mul) == tc::ExprMul &&
+              static_cast<int64_t>(ir::DimCode::CeilDiv) == tc::ExprCeilDiv &&
+              static_cast<int64_t>(ir::DimCode::Min) == tc::ExprMin &&
+              static_cast<int64_t>(ir::DimCode::Max) == tc::ExprMax);
+
+struct RoleName {
+  std::string_view name;
+  bool is_output;
+  tc::Role role;
+};
+
+/// Names of an entry's inputs and outputs in the IR, and what the run time calls them.
+constexpr RoleName kRoles[] = {
+    {"tokens", false, tc::RoleTokens},       {"x", false, tc::RoleX},
+    {"src", false, tc::RoleSrc},             {"tgt", false, tc::RoleTgt},
+    {"memory", false, tc::RoleMemory},       {"types", false, tc::RoleTypes},
+    {"mask", false, tc::RoleMask},           {"src_mask", false, tc::RoleSrcMask},
+    {"targets", false, tc::RoleTargets},     {"offsets", false, tc::RoleOffsets},
+    {"grad_output", false, tc::RoleGradOutput}, {"mean", false, tc::RoleMean},
+    {"count", false, tc::RoleCount},         {"clip", false, tc::RoleClip},
+    {"hyper", false, tc::RoleHyper},         {"lr_scale", false, tc::RoleLrScale},
+    {"decay", false, tc::RoleDecay},         {"output", true, tc::RoleOutput},
+    {"loss.sum", true, tc::RoleLossSum},     {"loss.count", true, tc::RoleLossCount},
+    {"logprobs", true, tc::RoleLogprobs},    {"grad_x", true, tc::RoleGradX},
+    {"grad_src", true, tc::RoleGradSrc},     {"grad_tgt", true, tc::RoleGradTgt},
+    {"grad_memory", true, tc::RoleGradMemory}, {"norm", true, tc::RoleNorm},
+};
+
+/// In the order of tc::EntryId.
+constexpr std::array<std::string_view, tc::EntryEnd> kEntries = {"infer", "last", "loss",   "logprobs", "train",
+                                                                 "vjp",   "step", "decode", "encode"};
+
+tc::Role role_of(const ir::External& external) {
+  for (const RoleName& known : kRoles) {
+    if (known.name == external.name && known.is_output == external.is_output) return known.role;
+  }
+  ir::compiler_fault("an entry has an unknown " + std::string(external.is_output ? "output" : "input") + " '" +
+                     external.name + "'");
+}
+
+class TableWriter {
+ public:
+  TableWriter(llvm::Module& module, const ir::Module& planned, const Target& target)
+      : data_(module), llvm_(module), module_(planned), target_(target) {}
+
+  llvm::GlobalVariable* write(uint64_t build_id);
+
+ private:
+  int kernel_number(const ir::KernelSpec& spec);
+  Constant* argument(const ir::Plan& plan, const ir::Arg& arg);
+  Constant* record(const ir::Plan& plan, const ir::Record& record, int64_t first_arg);
+  Constant* external(const ir::External& external);
+  Constant* entry(std::string_view name);
+  Constant* parameter(const ir::Parameter& parameter);
+  Constant* fact(std::string_view key) { return data_.i64(module_.facts.integer(key, 0)); }
+  Constant* flag(std::string_view key) { return data_.i32(module_.facts.flag(key) ? 1 : 0); }
+
+  ConstantData data_;
+  llvm::Module& llvm_;
+  const ir::Module& module_;
+  const Target& target_;
+  std::map<std::string, int> kernel_numbers_;  // by the spec's text
+  std::vector<Constant*> kernels_, kernel_names_;
+  std::vector<ir::Dim> slot_offsets_;          // of the plan being written
+};
+
+int TableWriter::kernel_number(const ir::KernelSpec& spec) {
+  auto [known, added] = kernel_numbers_.emplace(spec.text(), static_cast<int>(kernels_.size()));
+  if (added) {
+    const std::string name = "k" + std::to_string(kernels_.size()) + "." + spec.family;
+    kernels_.push_back(emit_kernel(llvm_, target_, spec, name));
+    kernel_names_.push_back(data_.text(spec.text()));
+  }
+  return known->second;
+}
+
+Constant* TableWriter::argument(const ir::Plan& plan, const ir::Arg& arg) {
+  if (arg.kind == ir::Arg::Kind::Integer) {
+    return data_.structure({data_.i32(tc::SpaceInteger), data_.i32(0), data_.program(arg.value)});
+  }
+  if (arg.index < 0) return data_.structure({data_.i32(tc::SpaceNull), data_.i32(0), data_.program(0)});
+  ir::Dim offset = arg.value;
+  int index = arg.index;
+  if (arg.space == ir::Space::Workspace) {
+    offset = offset + slot_offsets_[static_cast<size_t>(plan.buffers[static_cast<size_t>(arg.index)].slot)];
+    index = 0;
+  }
+  return data_.structure({data_.i32(static_cast<int>(arg.space)), data_.i32(index), data_.program(offset)});
+}
+
+Constant* TableWriter::record(const ir::Plan& plan, const ir::Record& record, int64_t first_arg) {
+  const bool call = record.kind == ir::Record::Kind::Call;
+  const ir::Dim work = call ? record.flops + ir::Dim(4) * record.bytes : ir::Dim(0);
+  return data_.structure({data_.i32(static_cast<int>(record.kind)), data_.i32(call ? kernel_number(record.kernel) : 0),
+                          data_.i32(first_arg), data_.i32(static_cast<int64_t>(record.args.size())),
+                          data_.program(record.tasks), data_.program(work), data_.string_index(record.node),
+                          data_.i32(0)});
+}
+
+Constant* TableWriter::external(const ir::External& external) {
+  std::vector<Constant*> dims;
+  TFC_CHECK(external.type.rank() <= 4, "an input or output has more than four dimensions");
+  for (const ir::Dim& dim : external.type.shape) dims.push_back(data_.program(dim));
+  while (dims.size() < 4) dims.push_back(data_.program(1));
+  return data_.structure({data_.i32(role_of(external)), data_.i32(external.is_output),
+                          data_.i32(static_cast<int>(external.type.dtype)), data_.i32(external.type.rank()),
+                          data_.array_value(dims)});
+}
+
+Constant* TableWriter::entry(std::string_view name) {
+  const ir::Entry* entry = module_.entry(name);
+  if (!entry) {
+    return data_.structure({data_.i32(0), data_.i32(0), data_.i32(0), data_.i32(0), data_.null_pointer(),
+                            data_.null_pointer(), data_.null_pointer(), data_.program(0), data_.program(0)});
+  }
+  const ir::Plan& plan = *entry->plan;
+  slot_offsets_ = {ir::Dim()};
+  for (const ir::Dim& bytes : plan.slots) slot_offsets_.push_back(slot_offsets_.back() + bytes);
+  std::vector<Constant*> externals, records, args;
+  for (const ir::External& e : plan.externals) externals.push_back(external(e));
+  for (const ir::Record& r : plan.records) {
+    records.push_back(record(plan, r, static_cast<int64_t>(args.size())));
+    for (const ir::Arg& arg : r.args) args.push_back(argument(plan, arg));
+  }
+  const auto count = [&](const std::vector<Constant*>& list) { return data_.i32(static_cast<int64_t>(list.size())); };
+  const std::string prefix(name);
+  return data_.structure({data_.i32(1), count(externals), count(records), count(args),
+                          data_.array(prefix + ".externals", externals), data_.array(prefix + ".records", records),
+                          data_.array(prefix + ".args", args), data_.program(plan.workspace_bytes()),
+                          data_.program(plan.scratch_bytes())});
+}
+
+Constant* TableWriter::parameter(const ir::Parameter& parameter) {
+  std::vector<Constant*> shape;
+  TFC_CHECK(parameter.shape.size() <= 4, "parameter " + parameter.name + " has more than four dimensions");
+  for (int64_t n : parameter.shape) shape.push_back(data_.i64(n));
+  while (shape.size() < 4) shape.push_back(data_.i64(1));
+  return data_.structure({data_.text(parameter.name), data_.i64(parameter.offset), data_.i64(parameter.elements()),
+                          data_.i32(static_cast<int64_t>(parameter.shape.size())), data_.i32(parameter.decayed),
+                          data_.i32(parameter.frozen), data_.i32(static_cast<int>(parameter.init.kind)),
+                          data_.f64(parameter.init.value), data_.array_value(shape)});
+}
+
+template <size_t n>
+int64_t position(const std::array<std::string_view, n>& names, const std::string& name) {
+  for (size_t i = 0; i < n; ++i) {
+    if (names[i] == name) return static_cast<int64_t>(i);
+  }
+  ir::compiler_fault("unknown name '" + name + "' among the module's facts");
+}
+
+llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
+  constexpr std::array<std::string_view, 3> kinds = {"decoder", "encoder", "encoder-decoder"};
+  constexpr std::array<std::string_view, 3> heads = {"none", "lm", "classifier"};
+  std::vector<Constant*> entries, params, blobs, caches;
+  for (std::string_view name : kEntries) entries.push_back(entry(name));
+  for (const ir::Parameter& p : module_.parameters) params.push_back(parameter(p));
+  for (const ir::Constant& blob : module_.constants) blobs.push_back(data_.doubles("blob." + blob.name, blob.values));
+  const passes::CacheLayout cache = passes::cache_layout(module_);
+  for (const passes::CacheTensor& tensor : cache.tensors) {
+    const auto width = tensor.type.width().constant();
+    caches.push_back(data_.structure({data_.text(tensor.name), data_.i64(*width), data_.program(tensor.offset),
+                                      data_.i32(tensor.cross), data_.i32(0)}));
+  }
+  const std::string kind = module_.facts.text("kind");
+  std::vector<Constant*> members = {
+      data_.text(module_.name), data_.text(module_.description), data_.text(target_.cpu),
+      data_.i64(static_cast<int64_t>(build_id)), data_.i32(static_cast<int>(module_.real)),
+      data_.i32(position(kinds, kind)), data_.i32(target_.isa_level),
+      data_.i32(position(heads, module_.facts.text("head"))), fact("d_model"), fact("out_width"), fact("vocab"),
+      fact("src_vocab"), fact("types"), fact("max_seq"), fact("classes"), fact("ignore_index"), fact("batch"),
+      fact("seq"), fact("src_seq"), flag("mask"), flag("lengths"), flag("memory_input"),
+      data_.i32(kind != "encoder"), data_.i64(module_.parameter_block()),
+      data_.i32(static_cast<int64_t>(params.size())), data_.i32(static_cast<int64_t>(kernels_.size())),
+      data_.i32(static_cast<int64_t>(blobs.size())), data_.i32(static_cast<int64_t>(caches.size())),
+      data_.array("params", params), data_.array("kernels", kernels_), data_.array("kernel_names", kernel_names_),
+      data_.array("constants", blobs), data_.array("caches", caches), data_.program(cache.bytes)};
+  members.push_back(data_.code_array());  // no program may be added beyond this point
+  members.push_back(data_.strings_array());
+  members.push_back(data_.array_value(entries));
+  Constant* value = data_.structure(members);
+  TFC_CHECK(llvm_.getDataLayout().getTypeAllocSize(value->getType()) == sizeof(tc::ModelDesc),
+            "the emitted tables do not have the layout of tc::ModelDesc");
+  return new llvm::GlobalVariable(llvm_, value->getType(), true, llvm::GlobalValue::ExternalLinkage, value,
+                                  "tc_model_desc");
+}
+
+}  // namespace
+
+llvm::GlobalVariable* emit_tables(llvm::Module& module, const ir::Module& planned, const Target& target,
+                                  uint64_t build_id) {
+  return TableWriter(module, planned, target).write(build_id);
+}
+
+}  // namespace tfc::codegen

@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <cmath>
-#include <cstdlib>
 #include <vector>
 
 #include "ir/check.h"
@@ -45,10 +43,11 @@ std::string write_archive(const std::string& object, const std::string& name) {
 
 namespace {
 
-/// The file that a function of this process was loaded from.
-std::string library_of(const void* function) {
+/// The file that this process loaded a function from.
+std::string library_of(const char* function) {
   Dl_info found;
-  TFC_CHECK(dladdr(function, &found) && found.dli_fname, "this process's own C library cannot be found");
+  const void* address = dlsym(RTLD_DEFAULT, function);
+  TFC_CHECK(address && dladdr(address, &found) && found.dli_fname, "this process's own C library cannot be found");
   return found.dli_fname;
 }
 
@@ -75,8 +74,8 @@ std::optional<std::string> write_shared(const std::string& object, const std::st
     }
   }
   const std::string soname = "lib" + name + ".so";
-  const std::string libc = library_of(reinterpret_cast<const void*>(&std::abort));
-  const std::string libm = library_of(reinterpret_cast<const void*>(static_cast<double (*)(double)>(&std::tgamma)));
+  const std::string libc = library_of("abort");
+  const std::string libm = library_of("tgamma");
   const std::vector<const char*> arguments = {
       "ld.lld", "-shared", "-m", "elf_x86_64", "-soname", soname.c_str(), "--hash-style=gnu", "--build-id=none",
       "--gc-sections", "--as-needed", "-z", "relro", "-z", "now", "-z", "noexecstack", "--no-undefined", "--threads=1",

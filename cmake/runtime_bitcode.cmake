@@ -26,22 +26,7 @@ endforeach()
 add_custom_command(OUTPUT ${runtime_bitcode} COMMAND ${LLVM_LINK_19} ${parts} -o ${runtime_bitcode} DEPENDS ${parts}
                    VERBATIM)
 
-# The bitcode's bytes as a symbol: extern "C" const char tfc_runtime_bitcode[]; const uint64_t tfc_runtime_bitcode_size.
-set(bitcode_source ${CMAKE_BINARY_DIR}/runtime/runtime_bitcode.cpp)
-file(CONFIGURE OUTPUT ${bitcode_source} CONTENT [[
-__asm__(".section .rodata\n.balign 16\n.globl tfc_runtime_bitcode\ntfc_runtime_bitcode:\n"
-        ".incbin \"@runtime_bitcode@\"\ntfc_runtime_bitcode_end:\n.byte 0\n.balign 8\n"
-        ".globl tfc_runtime_bitcode_size\ntfc_runtime_bitcode_size:\n"
-        ".quad tfc_runtime_bitcode_end - tfc_runtime_bitcode\n.text\n");
-]] @ONLY)
-set_source_files_properties(${bitcode_source} PROPERTIES OBJECT_DEPENDS ${runtime_bitcode})
-add_library(tfc_runtime_bitcode STATIC ${bitcode_source})
-# ccache hashes the source text, which does not change when the included bytes do.
-set_target_properties(tfc_runtime_bitcode PROPERTIES CXX_COMPILER_LAUNCHER "")
-get_target_property(codegen_type tfc_codegen TYPE)
-if(codegen_type STREQUAL "STATIC_LIBRARY")
-  target_link_libraries(tfc_codegen PUBLIC tfc_runtime_bitcode)
-endif()
+tfc_embed(tfc_codegen tfc_runtime_bitcode ${runtime_bitcode})
 
 add_library(tfc_runtime STATIC ${runtime_sources})
 target_include_directories(tfc_runtime PUBLIC ${CMAKE_SOURCE_DIR})

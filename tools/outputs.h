@@ -1,0 +1,36 @@
+// Outputs are gathered in memory and written at the end, all or none.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/options.h"
+
+namespace tfc::tools {
+
+struct Output {
+  std::string file_name;  // "libgpt2.so", without a folder
+  std::string bytes;
+  bool executable = false;
+};
+
+/// Where outputs go: into a folder, into one file, or to standard output.
+struct Destination {
+  enum class Kind : uint8_t { Folder, File, StandardOutput } kind = Kind::Folder;
+  std::string path;
+  std::string path_of(const Output& output) const;
+};
+
+/// -o PATH: "-" is standard output; one output to a path that is not a folder is that file.
+Destination destination_of(const Options& options, size_t outputs);
+
+/// Writes all outputs: to temporary files beside their places first, renamed only when every one is complete.
+/// On failure nothing is left behind, no older file is touched, and `error` says which path and why. `input`
+/// is never overwritten.
+bool write_outputs(const std::vector<Output>& outputs, const Destination& destination,
+                   const std::string& input, std::string& error);
+
+/// "first: read1 read2", a Makefile rule.
+std::string depfile_text(const std::string& target, const std::vector<std::string>& read);
+
+}  // namespace tfc::tools

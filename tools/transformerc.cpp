@@ -1,0 +1,242 @@
+// The compiler as one straight walk: command line -> description -> block graph -> passes -> native code ->
+// files. With a verb in front (train, bench, verify, norms) that verb's own file goes on from here.
+#include <exception>
+
+#include "codegen/codegen.h"
+#include "codegen/header.h"
+#include "codegen/python_module.h"
+#include "frontend/build_blocks.h"
+#include "frontend/load.h"
+#include "frontend/resolved_toml.h"
+#include "llvm/Support/raw_ostream.h"
+#include "tools/common.h"
+#include "tools/options.h"
+#include "tools/outputs.h"
+#include "tools/report.h"
+#include "tools/verbs.h"
+
+using namespace tfc;
+using namespace tfc::tools;
+
+namespace {
+
+struct Input {
+  ir::Module module;
+  std::vector<std::string> files;  // that were read
+};
+
+// A description becomes a block graph; a dump is taken as it is.
+std::optional<Input> read(const Options& options, ir::Diagnostics& diagnostics, int& status) {
+  auto file = read_input(options, status);
+  if (!file) return std::nullopt;
+  if (options.input.ends_with(".toml")) {
+    const auto description = frontend::load_description(file, options.sets, diagnostics);
+    if (!description) return std::nullopt;
+    return Input{frontend::build_blocks(*description, options.precision), description->files};
+  }
+  auto module = ir::read_module(file, diagnostics);
+  if (!module || !ir::verify(*module, diagnostics)) return std::nullopt;
+  return Input{std::move(*module), {options.input}};
+}
+
+// How far the passes must go for what is asked for.
+ir::Phase phase_needed(const Options& options, const ir::Module& module) {
+  if (!options.passes.stop_after.empty() || options.check) return ir::Phase::Planned;
+  ir::Phase needed = module.phase;
+  for (const EmitRequest& request : options.emit) {
+    if (request.kind == Emit::Toml) continue;
+    const bool graph = request.kind == Emit::Ir || request.kind == Emit::Dot;
+    needed = std::max(needed, graph ? request.phase : ir::Phase::Planned);
+  }
+  return needed;
+}
+
+// Dumps of ops and fused are for reading: what they leave out (which passes ran) the others do not need.
+bool dump_goes_on(const ir::Module& module, ir::Phase needed, std::string& error) {
+  const bool resumable = module.phase == ir::Phase::Blocks || module.phase == ir::Phase::Joint ||
+                         module.phase == ir::Phase::Planned;
+  if (needed == module.phase || resumable) return true;
+  error = "an IR dump of phase " + std::string(ir::phase_name(module.phase)) +
+          " can be checked and printed (--emit=ir:" + std::string(ir::phase_name(module.phase)) +
+          "); compiling goes on from blocks, joint and planned";
+  return false;
+}
+
+std::string dot_text(const ir::Module& module, const ir::Point& point) {
+  std::string text;
+  for (const ir::Entry& entry : module.entries) text += ir::dot(module, entry, point);
+  return text;
+}
+
+// The graph as it is in an earlier phase than the one that the walk ends in.
+bool module_at(ir::Phase phase, const ir::Module& from, passes::PassOptions options, ir::Module& result) {
+  result = from;
+  options.print_before.clear();
+  options.print_after.clear();
+  options.dump_dir.clear();
+  options.time_passes = false;
+  ir::Diagnostics unheard;  // the walk itself says it all once more
+  return phase == from.phase || passes::run_pipeline(result, phase, options, unheard);
+}
+
+codegen::CompileRequest compile_request(const Options& options) {
+  codegen::CompileRequest request;
+  request.optimisation = options.passes.optimisation;
+  for (const EmitRequest& emit : options.emit) {
+    request.object |= emit.kind == Emit::Obj;
+    request.archive |= emit.kind == Emit::Lib;
+    request.shared |= emit.kind == Emit::So;
+    request.llvm |= emit.kind == Emit::Llvm;
+    request.llvm_opt |= emit.kind == Emit::LlvmOpt;
+    request.assembly |= emit.kind == Emit::Asm;
+  }
+  return request;
+}
+
+bool needs_codegen(const codegen::CompileRequest& request) {
+  return request.object || request.archive || request.shared || request.llvm || request.llvm_opt ||
+         request.assembly;
+}
+
+struct Compilation {
+  const ir::Module& start;
+  const ir::Module& planned;
+  const codegen::Target& target;
+  const passes::PassOptions& options;
+  const codegen::Compiled& code;
+  const std::vector<passes::PassRecord>& records;
+};
+
+Output output_of(const EmitRequest& request, const Compilation& c) {
+  const std::string& name = c.planned.name;
+  const auto id = [&] { return codegen::build_id(c.planned, c.target, c.options.optimisation); };
+  const std::string phase = std::string(ir::phase_name(request.phase));
+  switch (request.kind) {
+    case Emit::Lib:
+      return {"lib" + name + ".a", c.code.archive};
+    case Emit::So:
+      return {"lib" + name + ".so", c.code.shared, true};
+    case Emit::Obj:
+      return {name + ".o", c.code.object};
+    case Emit::Header:
+      return {name + ".h", codegen::c_header(c.planned, id())};
+    case Emit::Python:
+      return {name + ".py", codegen::python_module(c.planned, id())};
+    case Emit::Toml:
+      return {name + ".resolved.toml", c.planned.description};
+    case Emit::Llvm:
+      return {name + ".ll", c.code.llvm};
+    case Emit::LlvmOpt:
+      return {name + ".opt.ll", c.code.llvm_opt};
+    case Emit::Asm:
+      return {name + ".s", c.code.assembly};
+    case Emit::Report:
+      return {name + ".report.txt", report_text(c.planned, c.options.point, c.records)};
+    case Emit::Ir:
+    case Emit::Dot:
+      break;
+  }
+  ir::Module at;
+  TFC_CHECK(module_at(request.phase, c.start, c.options, at), "passes that ran once failed the second time");
+  if (request.kind == Emit::Ir) return {name + "." + phase + ".tcir", ir::print(at)};
+  return {name + "." + phase + ".dot", dot_text(at, c.options.point)};
+}
+
+int write_all(const Options& options, const std::vector<Output>& outputs,
+              const std::vector<std::string>& files) {
+  const Destination destination = destination_of(options, outputs.size());
+  std::string error;
+  if (!write_outputs(outputs, destination, options.input, error)) return complain(error, kFileTrouble);
+  const bool to_files = destination.kind != Destination::Kind::StandardOutput;
+  if (!options.depfile.empty()) {
+    const std::string rule = depfile_text(to_files ? destination.path_of(outputs[0]) : "-", files);
+    if (!write_outputs({{"", rule}}, {Destination::Kind::File, options.depfile}, options.input, error)) {
+      return complain(error, kFileTrouble);
+    }
+  }
+  for (const Output& output : outputs) {
+    if (to_files) llvm::outs() << destination.path_of(output) << "\n";
+  }
+  return kDone;
+}
+
+int compile(const Options& options) {
+  ir::Diagnostics diagnostics = diagnostics_for(options);
+  int status = kDone;
+  const auto target = target_of(options, diagnostics, status);
+  if (!target) return status;
+
+  auto input = read(options, diagnostics, status);
+  if (!input) return finish(options, diagnostics, status);
+  const ir::Module start = input->module;
+  const passes::PassOptions pass_options = pass_options_of(options, start);
+  const ir::Phase needed = phase_needed(options, start);
+  if (std::string error; !dump_goes_on(start, needed, error)) return complain(error, kUsageIsWrong);
+  for (const EmitRequest& request : options.emit) {
+    const bool graph = request.kind == Emit::Ir || request.kind == Emit::Dot;
+    if (graph && request.phase < start.phase) {
+      return complain("--emit: the dump is of phase " + std::string(ir::phase_name(start.phase)) + ", past " +
+                          std::string(ir::phase_name(request.phase)),
+                      kUsageIsWrong);
+    }
+  }
+
+  std::vector<passes::PassRecord> records;
+  ir::Module& module = input->module;
+  if (!passes::run_pipeline(module, needed, pass_options, diagnostics, &records) || !diagnostics.ok()) {
+    return finish(options, diagnostics);
+  }
+  if (options.check) return finish(options, diagnostics);
+  if (!pass_options.stop_after.empty()) {
+    finish(options, diagnostics);
+    return write_all(options, {{module.name + "." + pass_options.stop_after + ".tcir", ir::print(module)}},
+                     input->files);
+  }
+
+  codegen::Compiled code;
+  if (const codegen::CompileRequest request = compile_request(options); needs_codegen(request)) {
+    auto compiled = codegen::compile(module, *target, request, diagnostics);
+    if (!compiled) return finish(options, diagnostics);
+    code = std::move(*compiled);
+  }
+  std::vector<Output> outputs;
+  const Compilation compilation{start, module, *target, pass_options, code, records};
+  for (const EmitRequest& request : options.emit) outputs.push_back(output_of(request, compilation));
+  finish(options, diagnostics);
+  return write_all(options, outputs, input->files);
+}
+
+int run(const Options& options) {
+  switch (options.verb) {
+    case Verb::Compile:
+      return compile(options);
+    case Verb::Train:
+      return train(options);
+    case Verb::Bench:
+      return bench(options);
+    case Verb::Verify:
+      return verify(options);
+    case Verb::Norms:
+      return norms(options);
+    case Verb::Help:
+      llvm::outs() << help_text(options.help_topic);
+      return kDone;
+    case Verb::Version:
+      llvm::outs() << "transformerc " TFC_VERSION " (LLVM 19)\n";
+      return kDone;
+  }
+  return kCompilerFault;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string error;
+  const auto options = parse_options({argv + 1, argv + argc}, error);
+  if (!options) return complain(error, kUsageIsWrong);
+  try {
+    return run(*options);
+  } catch (const std::exception& fault) {
+    ir::compiler_fault(std::string("uncaught exception: ") + fault.what());
+  }
+}

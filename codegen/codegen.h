@@ -15,6 +15,9 @@ struct CompileRequest {
   bool llvm = false;      // as emitted
   bool llvm_opt = false;  // after LLVM's passes
   bool assembly = false;
+  /// The object holds kernels and tables alone and shows `tc_model_desc`: to be linked with the run time built as an
+  /// ordinary library, for sanitizers and debuggers. Only `object` makes sense then.
+  bool without_runtime = false;
 };
 
 /// The bytes of what was asked for; the others are empty.

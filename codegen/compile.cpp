@@ -53,7 +53,7 @@ std::optional<Compiled> compile(const ir::Module& planned, const Target& target,
   check(module);
   if (request.llvm) result.llvm = text_of(module);  // kernels and tables, before the run time joins them
 
-  link_runtime(module, planned.name, target);
+  if (!request.without_runtime) link_runtime(module, planned.name, target);
   optimise(module, *machine, request.optimisation);
   check(module);
   if (request.llvm_opt) result.llvm_opt = text_of(module);

@@ -43,6 +43,26 @@ KernelBuilder::KernelBuilder(llvm::Module& module, const Target& target, const s
   b_.SetInsertPoint(start);
 }
 
+KernelBuilder::KernelBuilder(llvm::Module& module, const Target& target, const std::string& name, ir::DType real,
+                             const std::string& signature)
+    : module_(module), target_(target), real_(real), b_(module.getContext()) {
+  std::vector<Type*> parameters;
+  for (char letter : signature) parameters.push_back(letter == 'p' ? static_cast<Type*>(b_.getPtrTy())
+                                                                   : b_.getInt64Ty());
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
+  function_ = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
+  set_function_attributes(*function_, target);
+  function_->addFnAttr(llvm::Attribute::NoInline);
+  for (unsigned i = 0; i < signature.size(); ++i) {
+    auto& known = signature[i] == 'p' ? pointers_ : arguments_;
+    known[static_cast<int>(i)] = function_->getArg(i);
+  }
+  entry_ = llvm::BasicBlock::Create(b_.getContext(), "entry", function_);
+  auto* start = llvm::BasicBlock::Create(b_.getContext(), "start", function_);
+  llvm::BranchInst::Create(start, entry_);
+  b_.SetInsertPoint(start);
+}
+
 llvm::Function* KernelBuilder::finish() {
   b_.CreateRetVoid();
   std::string text;

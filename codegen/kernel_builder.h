@@ -106,6 +106,11 @@ class KernelBuilder {
  public:
   KernelBuilder(llvm::Module& module, const Target& target, const std::string& name, ir::DType real);
 
+  /// A helper that kernels call: parameters by letter of `signature`, 'p' a pointer, 'i' an i64; pointer(n) and
+  /// integer(n) are parameter number n. Never inlined: several kernels share it.
+  KernelBuilder(llvm::Module& module, const Target& target, const std::string& name, ir::DType real,
+                const std::string& signature);
+
   const Target& target() const { return target_; }
   ir::DType real() const { return real_; }
   llvm::Type* real_type() const;  // float or double

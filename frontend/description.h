@@ -1,0 +1,189 @@
+// What a TOML description says, checked and fully resolved: no default, pattern or override is left to look up.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/diagnostic.h"
+
+namespace tfc::frontend {
+
+/// An attention node's settings; [attention] and heads, kv_heads, head_dim of [model], narrowed by block and layer.
+struct AttentionSettings {
+  int64_t heads = 0;
+  int64_t kv_heads = 0;   // heads
+  int64_t head_dim = 0;   // d_model / heads
+  double scale = 0;       // 1 / sqrt(head_dim)
+  bool qkv_bias = true;   // [attention] bias
+  bool o_bias = true;     // [attention] bias
+  friend bool operator==(const AttentionSettings&, const AttentionSettings&) = default;
+};
+
+struct FfnSettings {
+  int64_t d_ff = 0;  // 4 * d_model; gated: 8/3 * d_model rounded up to d_ff_multiple
+  std::string activation = "gelu";
+  bool bias = true;
+  friend bool operator==(const FfnSettings&, const FfnSettings&) = default;
+};
+
+struct NormSettings {
+  std::string type = "layernorm";
+  std::string placement = "pre";  // of ordinary layers
+  double eps = 1e-5;
+  bool bias = true;               // rmsnorm: false
+  friend bool operator==(const NormSettings&, const NormSettings&) = default;
+};
+
+struct ResidualSettings {
+  double scale = 1.0;
+  friend bool operator==(const ResidualSettings&, const ResidualSettings&) = default;
+};
+
+/// Everything that [block.X] and [layers.X] may narrow.
+struct LayerSettings {
+  AttentionSettings attention;
+  FfnSettings ffn;
+  NormSettings norm;
+  ResidualSettings residual;
+  friend bool operator==(const LayerSettings&, const LayerSettings&) = default;
+};
+
+/// A node of a written-out block. `op` says which settings count.
+struct BlockNode {
+  std::string id;
+  std::string op;                   // attention ffn norm residual linear activation multiply
+  std::vector<std::string> inputs;  // ids of other nodes, or "x"
+  AttentionSettings attention;
+  bool memory = false;              // attention: source = "memory"
+  FfnSettings ffn;
+  NormSettings norm;
+  double scale = 1.0;               // residual
+  int64_t out = 0;                  // linear: d_model
+  bool bias = true;                 // linear
+  std::string kind = "gelu";        // activation: relu gelu gelu_tanh silu
+  int64_t width = 0;                // of its result
+  ir::Place place;
+};
+
+/// One layer: an ordinary block with these settings, or the nodes of a written-out one, in an order in which every
+/// node comes after its inputs; the last is the block's output.
+struct Layer {
+  std::string block;  // name of [block.NAME]; "" the ordinary block
+  bool written_out = false;
+  LayerSettings settings;
+  std::vector<BlockNode> nodes;
+  ir::Place place;
+};
+
+struct ModelSettings {
+  std::string name;            // the file's stem
+  std::string kind;            // decoder | encoder | encoder-decoder
+  int64_t d_model = 0;
+  int64_t vocab = 0;           // 0: hidden states in and out
+  int64_t src_vocab = 0;       // encoder-decoder: vocab
+  int64_t max_seq = 0;         // 0: no limit
+  int64_t d_ff_multiple = 64;
+  bool has_encoder_input = false;  // encoder-decoder with encoder_layers > 0: there is a `src`
+  bool has_memory_input = false;   // encoder-decoder with encoder_layers = 0: `memory` takes its place
+  bool is_encoder_decoder() const { return kind == "encoder-decoder"; }
+};
+
+struct EmbeddingSettings {
+  bool tie = true;        // false where there is no table or no lm head
+  bool tie_sides = true;  // encoder-decoder
+  bool scale = false;     // "sqrt_d"
+  bool norm = false;
+  int64_t types = 0;      // 0: none
+};
+
+struct PositionSettings {
+  std::string type = "learned";  // learned sinusoidal rope none
+  double rope_theta = 10000.0;
+  std::string rope_style = "half";
+};
+
+struct HeadSettings {
+  std::string type = "lm";  // lm classifier none
+  bool bias = false;
+  int64_t classes = 0;
+  std::string pool;         // classifier: first mean last
+};
+
+struct LossSettings {
+  int64_t ignore_index = -100;
+  double label_smoothing = 0.0;
+};
+
+struct TrainSettings {
+  std::string init = "normal";
+  double init_std = 0.02;
+};
+
+struct InputSettings {
+  bool mask = true;
+  bool lengths = false;
+};
+
+struct ShapeSettings {
+  int64_t batch = 0, seq = 0, src_seq = 0;  // 0: free
+};
+
+/// [run]: what `transformerc train` does. Not part of the model.
+struct RunSettings {
+  bool written = false;        // there is a [run]
+  std::string task;            // "text": bytes of `data`; "reverse": random sequences to reverse
+  std::string data;            // text: path of the file
+  int64_t steps = 1000;        // text: optimizer steps
+  int64_t epochs = 20;         // reverse
+  int64_t examples = 2000;     // reverse: training sequences in an epoch
+  int64_t length = 8;          // reverse: of the sequences
+  int64_t batch = 32;
+  int64_t seq = 0;             // text: tokens in a window; 0 in the file: min(max_seq, 256)
+  int64_t accumulate = 1;      // batches in a step
+  double lr = 1e-3;
+  double min_lr = 0.0;         // where linear and cosine end
+  int64_t warmup = 0;          // steps from 0 to lr
+  std::string schedule = "constant";  // constant | linear | cosine
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  double clip = 1.0;           // 0: off
+  int64_t seed = 0;
+  int64_t threads = 0;         // 0: all cores
+  double validation = 0.1;     // share of the data that is held back
+  int64_t report = 100;        // text: steps between two lines of output
+  int64_t sample = 200;        // text: bytes generated at the end
+  std::string prompt = "\n";   // text: what the sample begins with
+  double temperature = 0.8;    // of the sample
+  int64_t top_k = 0;           // of the sample; 0: off
+};
+
+/// Where things were written, for the nodes of the graph.
+struct DescriptionPlaces {
+  ir::Place model, embedding, position, norm, final_norm, head, loss;
+};
+
+struct Description {
+  ModelSettings model;
+  EmbeddingSettings embedding;
+  PositionSettings position;
+  LayerSettings defaults;            // what the tables themselves say
+  std::string final_norm = "yes";    // "yes" | "no" | "auto": no, should auto place the norms after
+  HeadSettings head;
+  LossSettings loss;
+  TrainSettings train;
+  InputSettings inputs;
+  ShapeSettings shapes;
+  RunSettings run;
+  std::vector<Layer> layers;          // decoder, encoder
+  std::vector<Layer> encoder_layers;  // encoder-decoder
+  std::vector<Layer> decoder_layers;  // encoder-decoder
+  DescriptionPlaces places;
+  std::vector<std::string> files;     // read: the description, then what it extends (for --depfile)
+
+  bool has_loss() const { return head.type == "lm" || head.type == "classifier"; }
+  bool has_masks() const { return inputs.mask || inputs.lengths; }
+};
+
+}  // namespace tfc::frontend

@@ -1,0 +1,333 @@
+#include "frontend/keys.h"
+
+#include <array>
+
+namespace tfc::frontend {
+namespace {
+
+using enum KeyType;
+constexpr double kWide = 1 << 20;             // widths
+constexpr double kDeep = 4096;                // layers
+constexpr double kInt32 = 2147483647.0;       // ids, lengths
+constexpr double kCount = 9007199254740992.0; // 2^53: any count that a double holds exactly
+
+constexpr TableInfo kTables[] = {
+    {"", "The top level."},
+    {"model", "The shape of the model. The only table that must be there."},
+    {"embedding", "From ids to vectors."},
+    {"position", "How the model knows where a token stands."},
+    {"norm", "Norms of the layers, of the embedding and at the end."},
+    {"attention", "All attention nodes, unless a block, node or layer says otherwise."},
+    {"ffn", "All feed-forward nodes, unless a block, node or layer says otherwise."},
+    {"ffn.moe", "A mixture of experts in place of the feed-forward."},
+    {"residual", "The sums around attention and feed-forward."},
+    {"head", "From the last hidden states to the output."},
+    {"loss", "What is minimised: cross entropy, for the heads that have a loss."},
+    {"train", "What training touches and how parameters begin."},
+    {"train.budget", "Memory that training may own, with `recompute = \"auto\"`."},
+    {"inputs", "Optional inputs of every call. What is not declared costs nothing."},
+    {"shapes", "Sizes fixed when the model is compiled."},
+    {"run", "What `transformerc train` does. It is checked always, but no part of the model."},
+    {"debug", "What to look at from outside."},
+    {"block", "Keys of a `[block.NAME]`."},
+    {"layers", "Keys of a `[layers.X]`, `[encoder.layers.X]` or `[decoder.layers.X]`."},
+    {"node", "Keys that every node of a written-out block has."},
+    {"node.attention", "Keys that attention nodes have besides those of `[attention]`."},
+    {"node.linear", "Keys of linear nodes."},
+    {"node.activation", "Keys of activation nodes."},
+    {"heads", "Keys of a `[head.NAME]`, one of several heads."},
+    {"embedding.patches", "Images in place of tokens."},
+};
+
+#define ACTIVATIONS "relu|gelu|gelu_tanh|silu|swiglu|geglu|reglu"
+
+// Columns: table, name, type, default, meaning; then what the type needs.
+constexpr Key kKeys[] = {
+    {"", "schema", Integer, "1", "version of this language", 1, 1},
+    {"", "extends", Text, "none", "a description beside this one; the keys here override its keys"},
+    {"", "model", Table, "", "", 0, 0, "", "", "model"},
+    {"", "embedding", Table, "", "", 0, 0, "", "", "embedding"},
+    {"", "position", Table, "", "", 0, 0, "", "", "position"},
+    {"", "norm", Table, "", "", 0, 0, "", "", "norm"},
+    {"", "attention", Table, "", "", 0, 0, "", "", "attention"},
+    {"", "ffn", Table, "", "", 0, 0, "", "", "ffn"},
+    {"", "residual", Table, "", "", 0, 0, "", "", "residual"},
+    {"", "head", Table, "", "", 0, 0, "", "", "head"},
+    {"", "loss", Table, "", "", 0, 0, "", "", "loss"},
+    {"", "train", Table, "", "", 0, 0, "", "", "train"},
+    {"", "inputs", Table, "", "", 0, 0, "", "", "inputs"},
+    {"", "shapes", Table, "", "", 0, 0, "", "", "shapes"},
+    {"", "run", Table, "", "", 0, 0, "", "", "run"},
+    {"", "debug", Table, "", "", 0, 0, "", "", "debug"},
+    {"", "block", Table, "", "blocks by name", 0, 0, "", "", "*"},
+    {"", "layers", Table, "", "layers by number or range", 0, 0, "", "", "*"},
+    {"", "encoder", Table, "", "`layers` of the encoder", 0, 0, "", "", "*"},
+    {"", "decoder", Table, "", "`layers` of the decoder", 0, 0, "", "", "*"},
+
+    {"model", "name", Text, "the file's stem", "prefix of every symbol of the library; letters, digits, `_`"},
+    {"model", "kind", Choice, "required", "decoder: causal; encoder: every token sees every token", 0, 0,
+     "decoder|encoder|encoder-decoder"},
+    {"model", "d_model", Integer, "required", "width D of the hidden states", 1, kWide},
+    {"model", "layers", Integer, "required", "number of layers (decoder, encoder)", 1, kDeep},
+    {"model", "encoder_layers", Integer, "required", "encoder-decoder; 0: the input `memory` takes the encoder's place",
+     0, kDeep},
+    {"model", "decoder_layers", Integer, "required", "encoder-decoder; one of the two is not 0", 0, kDeep},
+    {"model", "heads", Integer, "required", "attention heads H", 1, kWide},
+    {"model", "kv_heads", Integer, "`heads`", "key and value heads G; fewer: grouped-query, 1: multi-query", 1, kWide},
+    {"model", "head_dim", Integer, "`d_model / heads`", "width E of a head", 1, kWide},
+    {"model", "d_ff", Integer, "`4 * d_model`; gated: `8/3 * d_model` rounded up to `d_ff_multiple`",
+     "width F of the feed-forward", 1, kWide},
+    {"model", "d_ff_multiple", Integer, "64", "what a gated default of `d_ff` is a multiple of", 1, kWide},
+    {"model", "vocab", Integer, "0",
+     "vocabulary V; 0: no embedding, no head, positions only where written, inputs and outputs are hidden states", 0,
+     kInt32},
+    {"model", "src_vocab", Integer, "`vocab`", "encoder-decoder: the source's vocabulary", 0, kInt32},
+    {"model", "max_seq", Integer, "no limit", "longest sequence; learned positions need it", 1, kInt32},
+    {"model", "dropout", Real, "0.0", "default of the four dropouts", 0, 1, "", "dropout"},
+    {"model", "pattern", Texts, "[]", "names of blocks, repeated until the layers are filled"},
+    {"model", "encoder_pattern", Texts, "`pattern`", "encoder-decoder: the encoder's"},
+    {"model", "decoder_pattern", Texts, "`pattern`", "encoder-decoder: the decoder's"},
+
+    {"embedding", "tie", Boolean, "true", "the output projection is the (target) token table"},
+    {"embedding", "tie_sides", Boolean, "true; false where `src_vocab` differs",
+     "encoder-decoder: source and target share their tables"},
+    {"embedding", "scale", Choice, "\"none\"", "sqrt_d: token vectors times sqrt(D); never the tied output", 0, 0,
+     "none|sqrt_d"},
+    {"embedding", "norm", Boolean, "false", "a norm after the sum of embeddings"},
+    {"embedding", "types", Integer, "0", "token types (encoder only); 0: none", 0, kInt32},
+    {"embedding", "dropout", Real, "`model.dropout`", "after the norm", 0, 1, "", "dropout"},
+    {"embedding", "patches", Table, "none", "images in place of tokens", 0, 0, "", "images as patches",
+     "embedding.patches"},
+    {"embedding", "class_token", Boolean, "false", "a learned token before the patches", 0, 0, "", "a class token"},
+    {"embedding.patches", "size", Integer, "required", "pixels on a side", 1, 65536},
+    {"embedding.patches", "image", Integers, "required", "channels, height, width", 1, 65536},
+
+    {"position", "type", Choice, "\"learned\"; \"none\" where `vocab` is 0",
+     "learned: a table; sinusoidal: even columns sin, odd cos; rope: rotated queries and keys of self-attention", 0, 0,
+     "learned|sinusoidal|rope|alibi|none", "alibi: ALiBi positions"},
+    {"position", "rope_theta", Real, "10000.0", "base of the angles", 0, 1e30, "", "", "", true},
+    {"position", "rope_style", Choice, "\"half\"", "half: pairs (i, i + E/2); interleaved: pairs (2i, 2i + 1)", 0, 0,
+     "half|interleaved"},
+
+    {"norm", "type", Choice, "\"layernorm\"", "", 0, 0, "layernorm|rmsnorm"},
+    {"norm", "placement", Choice, "\"pre\"",
+     "where an ordinary layer has its norms; auto: by a rule on the description, a remark gives the reason", 0, 0,
+     "pre|post|sandwich|auto"},
+    {"norm", "eps", Real, "1e-5", "added to the variance", 0, 1, "", "", "", true},
+    {"norm", "bias", Boolean, "true; rmsnorm: false", "layernorm only"},
+    {"norm", "final", Boolean, "true; post: false; auto: as placed", "a norm at the end of the stack"},
+
+    {"attention", "bias", Boolean, "true", "biases of all four projections"},
+    {"attention", "qkv_bias", Boolean, "`bias`", "of queries, keys, values"},
+    {"attention", "o_bias", Boolean, "`bias`", "of the output projection"},
+    {"attention", "window", Integer, "0", "N > 0: a token sees itself and the N-1 before it", 0, kInt32, "",
+     "attention windows"},
+    {"attention", "scale", Real, "1/sqrt(E)", "factor on the scores", 0, 1e6, "", "", "", true},
+    {"attention", "prefix", Boolean, "false", "two-way attention inside each row's prefix", 0, 0, "",
+     "prefix attention"},
+    {"attention", "dropout", Real, "`model.dropout`", "of the attention weights", 0, 1, "", "dropout"},
+
+    {"ffn", "activation", Choice, "\"gelu\"", "gelu: by erf; gated: swiglu, geglu (erf), reglu", 0, 0, ACTIVATIONS},
+    {"ffn", "bias", Boolean, "true", "biases of all its projections"},
+    {"ffn", "dropout", Real, "`model.dropout`", "after the activation", 0, 1, "", "dropout"},
+    {"ffn", "moe", Table, "none", "a mixture of experts", 0, 0, "", "mixtures of experts", "ffn.moe"},
+    {"ffn.moe", "experts", Integer, "required", "number of experts X", 1, 65536},
+    {"ffn.moe", "top_k", Integer, "2", "experts that see a token", 1, 65536},
+    {"ffn.moe", "renormalize", Boolean, "true", "the chosen experts' weights sum to 1"},
+    {"ffn.moe", "aux_loss", Real, "0.0", "factor of the balancing loss", 0, 1e6},
+    {"ffn.moe", "capacity", Real, "0.0", "0: no token is dropped", 0, 1e6},
+
+    {"residual", "scale", Real, "1.0", "factor on what is added", -1e6, 1e6},
+    {"residual", "dropout", Real, "`model.dropout`", "of each sub-layer's output before it is added", 0, 1, "",
+     "dropout"},
+
+    {"head", "type", Choice, "\"lm\"; \"none\" where `vocab` is 0",
+     "lm: logits over the vocabulary; classifier: one answer for a row; none: hidden states", 0, 0,
+     "lm|mlm|classifier|token_classifier|regression|none",
+     "mlm: masked-language-model heads|token_classifier: token classifiers|regression: regression heads"},
+    {"head", "bias", Boolean, "false", "of the output projection"},
+    {"head", "classes", Integer, "required by classifier", "number of classes", 2, kInt32},
+    {"head", "pool", Choice, "\"first\"; decoder: \"last\"", "classifier: the tokens that it looks at", 0, 0,
+     "first|mean|last"},
+    {"heads", "type", Choice, "required", "as in `[head]`", 0, 0, "lm|mlm|classifier|token_classifier|regression|none"},
+    {"heads", "from", Text, "the end of the stack", "layer that it reads, \"layers.3\""},
+    {"heads", "bias", Boolean, "false", "of the output projection"},
+    {"heads", "classes", Integer, "required by classifiers", "number of classes", 1, kInt32},
+    {"heads", "pool", Choice, "\"first\"", "the tokens that it looks at", 0, 0, "first|mean|last"},
+    {"heads", "loss", Choice, "\"cross_entropy\"", "", 0, 0, "cross_entropy|binary_cross_entropy|mse|none"},
+    {"heads", "loss_weight", Real, "1.0", "its share of the loss", 0, 1e6},
+
+    {"loss", "ignore_index", Integer, "-100", "a target that does not count", -kInt32 - 1, kInt32},
+    {"loss", "label_smoothing", Real, "0.0", "e: (1-e) * nll + e/V * sum(-log p)", 0, 1},
+
+    {"train", "freeze", TextOrTexts, "[]", "parts or parameters that do not move", 0, 0, "", "frozen parameters"},
+    {"train", "init", Choice, "\"normal\"",
+     "normal: std init_std, biases 0; gpt2: and o, down by 1/sqrt(2L); xavier: as nn.Transformer; torch: as nn.Linear "
+     "and nn.MultiheadAttention",
+     0, 0, "normal|gpt2|xavier|torch"},
+    {"train", "init_std", Real, "0.02", "standard deviation (normal, gpt2)", 0, 1e3},
+    {"train", "recompute", Choice, "\"none\"", "what backward computes again", 0, 0, "none|all|auto",
+     "all: recomputation|auto: recomputation within a budget"},
+    {"train", "budget", Table, "none", "for recompute = \"auto\"", 0, 0, "", "a memory budget", "train.budget"},
+    {"train.budget", "bytes", Text, "required", "\"2GiB\""},
+    {"train.budget", "batch", Integer, "required", "at this batch", 1, kInt32},
+    {"train.budget", "seq", Integer, "required", "and this length", 1, kInt32},
+
+    {"inputs", "mask", Boolean, "true", "[B,T], and a source mask [B,S]; true: a real token"},
+    {"inputs", "lengths", Boolean, "false", "[B], in place of mask"},
+    {"inputs", "positions", Boolean, "false", "[B,T]", 0, 0, "", "positions as an input"},
+    {"inputs", "documents", Boolean, "false", "[B,T]", 0, 0, "", "documents as an input"},
+    {"inputs", "prefix", Boolean, "false", "[B]", 0, 0, "", "prefix lengths as an input"},
+    {"inputs", "weights", Boolean, "false", "[B,T]", 0, 0, "", "target weights as an input"},
+
+    {"shapes", "batch", Integer, "free", "B", 1, kInt32},
+    {"shapes", "seq", Integer, "free", "T", 1, kInt32},
+    {"shapes", "src_seq", Integer, "free", "S (encoder-decoder)", 1, kInt32},
+
+    {"run", "task", Choice, "\"text\" where there is data, else \"reverse\"",
+     "text: bytes of a file as tokens; reverse: reverse random sequences", 0, 0, "text|reverse"},
+    {"run", "data", Text, "required by text", "path of the file, from the current folder"},
+    {"run", "steps", Integer, "1000", "text: optimizer steps", 1, kCount},
+    {"run", "epochs", Integer, "20", "reverse", 1, kInt32},
+    {"run", "examples", Integer, "2000", "reverse: training sequences in an epoch", 1, kInt32},
+    {"run", "length", Integer, "8", "reverse: of the sequences", 1, kInt32},
+    {"run", "batch", Integer, "32", "sequences in a batch", 1, kInt32},
+    {"run", "seq", Integer, "`max_seq`, at most 256", "text: tokens in a window", 1, kInt32},
+    {"run", "accumulate", Integer, "1", "batches in a step", 1, kInt32},
+    {"run", "lr", Real, "1e-3", "learning rate", 0, 1e6},
+    {"run", "min_lr", Real, "0.0", "where linear and cosine end", 0, 1e6},
+    {"run", "warmup", Integer, "0", "steps from 0 to lr", 0, kCount},
+    {"run", "schedule", Choice, "\"constant\"", "after the warm-up", 0, 0, "constant|linear|cosine"},
+    {"run", "betas", Reals, "[0.9, 0.999]", "of AdamW", 0, 1},
+    {"run", "eps", Real, "1e-8", "of AdamW", 0, 1e6},
+    {"run", "weight_decay", Real, "0.0", "of AdamW, on parameters of rank 2 and more", 0, 1e6},
+    {"run", "clip", Real, "1.0", "greatest norm of the gradient; 0: off", 0, 1e30},
+    {"run", "seed", Integer, "0", "of parameters, data and sample", 0, kCount},
+    {"run", "threads", Integer, "0", "0: all cores", 0, 1024},
+    {"run", "validation", Real, "0.1", "share of the data that is held back", 0, 0.9},
+    {"run", "report", Integer, "100", "text: steps between two lines of output", 1, kCount},
+    {"run", "sample", Integer, "200", "text: bytes generated at the end", 0, kInt32},
+    {"run", "prompt", Text, "\"\\n\"", "text: what the sample begins with"},
+    {"run", "temperature", Real, "0.8", "of the sample", 0, 1e6},
+    {"run", "top_k", Integer, "0", "of the sample; 0: off", 0, kInt32},
+
+    {"debug", "taps", TextOrTexts, "[]", "values to keep", 0, 0, "", "taps"},
+
+    {"block", "nodes", Nodes, "the ordinary block", "the block written out; `x` is its input, the last node its output"},
+    {"block", "attention", Table, "", "overrides of `[attention]`", 0, 0, "", "", "layer.attention"},
+    {"block", "ffn", Table, "", "overrides of `[ffn]`", 0, 0, "", "", "layer.ffn"},
+    {"block", "norm", Table, "", "overrides of `[norm]`", 0, 0, "", "", "layer.norm"},
+    {"block", "residual", Table, "", "overrides of `[residual]`", 0, 0, "", "", "layer.residual"},
+    {"block", "shared", Boolean, "false", "one set of weights for all its layers", 0, 0, "", "shared blocks"},
+    {"layers", "attention", Table, "", "overrides of `[attention]`", 0, 0, "", "", "layer.attention"},
+    {"layers", "ffn", Table, "", "overrides of `[ffn]`", 0, 0, "", "", "layer.ffn"},
+    {"layers", "norm", Table, "", "overrides of `[norm]`", 0, 0, "", "", "layer.norm"},
+    {"layers", "residual", Table, "", "overrides of `[residual]`", 0, 0, "", "", "layer.residual"},
+
+    {"node", "id", Text, "required", "its name, part of its parameters' names"},
+    {"node", "op", Choice, "required", "", 0, 0, "attention|ffn|norm|residual|linear|activation|multiply"},
+    {"node", "in", TextOrTexts, "required", "ids of the nodes that it reads; `x`: the block's input"},
+    {"node.attention", "source", Choice, "\"x\"", "memory: keys and values from the encoder's output", 0, 0,
+     "x|memory"},
+    {"node.linear", "out", Integer, "`d_model`", "width of its result", 1, kWide},
+    {"node.linear", "bias", Boolean, "true", ""},
+    {"node.activation", "kind", Choice, "\"gelu\"", "", 0, 0, "relu|gelu|gelu_tanh|silu"},
+};
+
+constexpr std::array<std::string_view, 7> kNodeOps = {"attention", "ffn",        "norm",    "residual",
+                                                      "linear",    "activation", "multiply"};
+
+void append(std::vector<const Key*>& list, std::string_view table, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) list.push_back(find_key(table, name));
+}
+
+void append_all(std::vector<const Key*>& list, std::string_view table) {
+  for (const Key* key : keys_of(table)) list.push_back(key);
+}
+
+/// The options of attention, ffn, norm or residual within a block, layer or node.
+void append_options(std::vector<const Key*>& list, std::string_view op) {
+  if (op == "norm") {
+    append(list, "norm", {"type", "eps", "bias"});
+    return;
+  }
+  append_all(list, op);
+  if (op == "attention") append(list, "model", {"heads", "kv_heads", "head_dim"});
+  if (op == "ffn") append(list, "model", {"d_ff", "d_ff_multiple"});
+}
+
+std::string number_text(double number) {
+  if (number == static_cast<int64_t>(number) && number > -1e15 && number < 1e15)
+    return std::to_string(static_cast<int64_t>(number));
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
+}
+
+}  // namespace
+
+std::span<const Key> all_keys() { return kKeys; }
+std::span<const TableInfo> all_tables() { return kTables; }
+std::span<const std::string_view> node_ops() { return kNodeOps; }
+
+const Key* find_key(std::string_view table, std::string_view name) {
+  for (const Key& key : kKeys)
+    if (key.table == table && key.name == name) return &key;
+  return nullptr;
+}
+
+std::vector<const Key*> keys_of(std::string_view table) {
+  std::vector<const Key*> keys;
+  for (const Key& key : kKeys)
+    if (key.table == table) keys.push_back(&key);
+  return keys;
+}
+
+std::vector<const Key*> keys_in(std::string_view context) {
+  std::vector<const Key*> keys;
+  if (context.starts_with("layer.")) {
+    const std::string_view op = context.substr(6);
+    append_options(keys, op);
+    if (op == "norm") append(keys, "norm", {"placement"});
+    return keys;
+  }
+  if (!context.starts_with("node.")) return keys_of(context);
+  const std::string_view op = context.substr(5);
+  append_all(keys, "node");
+  append_all(keys, context);
+  if (op == "attention" || op == "ffn" || op == "norm" || op == "residual") append_options(keys, op);
+  return keys;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  }
+  return parts;
+}
+
+std::string type_text(const Key& key) {
+  const std::string range = (key.above_least ? "above " + number_text(key.least) + ", at most "
+                                             : number_text(key.least) + " to ") + number_text(key.most);
+  switch (key.type) {
+    case Integer: return "integer, " + range;
+    case Real: return "number, " + range;
+    case Boolean: return "boolean";
+    case Text: return "string";
+    case Texts: return "list of strings";
+    case TextOrTexts: return "string or list of strings";
+    case Integers: return "list of integers";
+    case Reals: return "list of numbers";
+    case Table: return "table";
+    case Nodes: return "list of nodes";
+    case Choice: break;
+  }
+  std::string text;
+  for (const std::string& choice : split(key.choices, '|')) text += (text.empty() ? "\"" : ", \"") + choice + "\"";
+  return text;
+}
+
+}  // namespace tfc::frontend

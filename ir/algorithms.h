@@ -9,8 +9,8 @@
 
 namespace tfc::ir {
 
-/// Operands before users; among the ready ones the least id first, so the order is a function of the graph alone.
-/// A cycle is a compiler fault; `has_cycle` asks first.
+/// Operands before users; among the ready ones the least id first, so the order is a function of the graph
+/// alone. A cycle is a compiler fault; `has_cycle` asks first.
 std::vector<NodeId> topological_order(const Graph& graph);
 bool has_cycle(const Graph& graph);
 
@@ -18,11 +18,11 @@ bool has_cycle(const Graph& graph);
 std::vector<bool> ancestors(const Graph& graph, const std::vector<NodeId>& from);
 std::vector<bool> descendants(const Graph& graph, const std::vector<NodeId>& from);
 
-/// Least-cost set of nodes whose removal separates `sources` from `sinks` (node-split max-flow, Boykov-Kolmogorov).
-/// cost < 0: may not be cut; a path without any node that may be is a compiler fault. Sources and sinks may be cut
-/// themselves, by their cost.
-std::vector<NodeId> min_cut(const Graph& graph, const std::vector<NodeId>& sources, const std::vector<NodeId>& sinks,
-                            const std::function<int64_t(NodeId)>& cost);
+/// Least-cost set of nodes whose removal separates `sources` from `sinks` (node-split max-flow,
+/// Boykov-Kolmogorov). cost < 0: may not be cut; a path without any node that may be is a compiler fault.
+/// Sources and sinks may be cut themselves, by their cost.
+std::vector<NodeId> min_cut(const Graph& graph, const std::vector<NodeId>& sources,
+                            const std::vector<NodeId>& sinks, const std::function<int64_t(NodeId)>& cost);
 
 /// Nodes without which the (undirected) graph falls apart: layer borders.
 std::vector<NodeId> articulation_points(const Graph& graph);

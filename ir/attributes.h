@@ -1,4 +1,5 @@
-// Attributes of nodes and kernels: a small dictionary with one text form, so that every op prints and reads alike.
+// Attributes of nodes and kernels: a small dictionary with one text form, so that every op prints and reads
+// alike.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ using Attribute = std::variant<bool, int64_t, double, std::string, Dim, std::vec
 /// Text: true, 3, 1e-05 (a double always has '.', 'e', inf or nan), "text", dim(B*T), [1, 2].
 std::string attribute_text(const Attribute& attribute);
 
-/// Sorted by key, so that equal dictionaries print the same text. Getters abort (TFC_CHECK) on a missing key or
-/// another type unless a default is given: the verifier has checked the op's keys before anybody reads them.
+/// Sorted by key, so that equal dictionaries print the same text. Getters abort (TFC_CHECK) on a missing key
+/// or another type unless a default is given: the verifier has checked the op's keys before anybody reads
+/// them.
 class Attributes {
  public:
   Attributes() = default;

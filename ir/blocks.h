@@ -1,16 +1,19 @@
-// The vocabulary between the frontend (which writes block nodes) and the passes (which lower them): attributes of
-// block nodes and keys of Module::facts. Booleans are bool, counts int64, factors double, names std::string.
+// The vocabulary between the frontend (which writes block nodes) and the passes (which lower them):
+// attributes of block nodes and keys of Module::facts. Booleans are bool, counts int64, factors double, names
+// std::string.
 #pragma once
 
 namespace tfc::ir {
 
-// Phase `blocks` has one entry, "model". Its inputs (input nodes, node name = input name), as the model declares them:
+// Phase `blocks` has one entry, "model". Its inputs (input nodes, node name = input name), as the model
+// declares them:
 //   tokens i32[B,T] | x f[B,T,D]           decoder, encoder
 //   src i32[B,S] | f[B,S,D], tgt i32[B,T] | f[B,T,D]     encoder-decoder
 //   memory f[B,S,D]                        encoder-decoder with encoder_layers = 0, in place of src
 //   types i32[B,T]   mask u8[B,T]   src_mask u8[B,S] (masks whenever mask or lengths is declared)
 //   targets i32[B,T] | i32[B] (classifier)
-// Its outputs: "output" (logits, class logits or hidden states) and, where there is a loss, "loss.sum", "loss.count".
+// Its outputs: "output" (logits, class logits or hidden states) and, where there is a loss, "loss.sum",
+// "loss.count".
 //
 // A dimension S stands for source tokens; in a decoder or encoder there is only T, for queries and keys.
 //
@@ -18,23 +21,24 @@ namespace tfc::ir {
 //   table        "tok_emb.weight"; "" for vocab 0            vocab      rows of the table
 //   scale        factor on token vectors, 1.0                tokens     dim(T) or dim(S)
 //   position     "learned" | "sinusoidal" | "rope" | "none"  pos_table  "pos_emb.weight"; "" unless learned
-//   max_seq      rows of pos_table                           types      token types; 0: none ("type_emb.weight")
-//   norm         bool; then norm.type, norm.eps, norm.bias, norm.prefix ("emb_norm")
-//   A position of "rope" adds nothing here; attention nodes carry it.
+//   max_seq      rows of pos_table                           types      token types; 0: none
+//   ("type_emb.weight") norm         bool; then norm.type, norm.eps, norm.bias, norm.prefix ("emb_norm") A
+//   position of "rope" adds nothing here; attention nodes carry it.
 //
 // block.layer (x, memory?, mask?, memory_mask?): the ordinary layer
-//   prefix       "layers.3", "encoder.layers.0", "decoder.layers.1"      cross   bool: has attention to memory
-//   placement    "pre" | "post" | "sandwich" | "auto"        depth      layers of its stack (for auto)
+//   prefix       "layers.3", "encoder.layers.0", "decoder.layers.1"      cross   bool: has attention to
+//   memory placement    "pre" | "post" | "sandwich" | "auto"        depth      layers of its stack (for auto)
 //   attention.K, ffn.K, norm.K, residual.K: the keys K of the nodes below, for all of the layer's nodes
 //
 // block.attention (x, memory?, key_mask?)  with memory: queries from x, keys and values from memory
 //   prefix ("layers.3.attn", "decoder.layers.1.cross")   heads, kv_heads, head_dim   scale   causal
 //   qkv_bias, o_bias   rope "" | "half" | "interleaved"   rope_theta
-// block.ffn        prefix ("layers.3.ffn"), d_ff, activation (relu | gelu | gelu_tanh | silu | swiglu | geglu | reglu),
+// block.ffn        prefix ("layers.3.ffn"), d_ff, activation (relu | gelu | gelu_tanh | silu | swiglu | geglu
+// | reglu),
 //                  bias
 // block.norm       prefix ("layers.3.norm1", "final_norm"), type (layernorm | rmsnorm), eps, bias;
-//                  final "" | "yes" | "auto" (a stack's last norm; "auto": kept unless the placement became post),
-//                  and for final = "auto": depth
+//                  final "" | "yes" | "auto" (a stack's last norm; "auto": kept unless the placement became
+//                  post), and for final = "auto": depth
 // block.residual   scale: first operand + scale * (sum of the others)
 // block.linear     prefix, out, bias       block.activation  kind        block.multiply  no attributes
 // block.head (x, mask?)
@@ -47,8 +51,8 @@ namespace tfc::ir {
 // Module::facts
 //   kind "decoder" | "encoder" | "encoder-decoder"   d_model   layers (decoder, encoder)   encoder_layers
 //   decoder_layers (encoder-decoder)   vocab, src_vocab (0: floats)   types   max_seq (0: no limit)
-//   head "lm" | "classifier" | "none"   classes   out_width   mask, lengths (declared inputs)   memory_input bool
-//   ignore_index   init "normal" | "gpt2" | "xavier" | "torch"   init_std
-//   batch, seq, src_seq: sizes fixed by [shapes], 0: free
+//   head "lm" | "classifier" | "none"   classes   out_width   mask, lengths (declared inputs)   memory_input
+//   bool ignore_index   init "normal" | "gpt2" | "xavier" | "torch"   init_std batch, seq, src_seq: sizes
+//   fixed by [shapes], 0: free
 
 }  // namespace tfc::ir

@@ -12,7 +12,7 @@ namespace tfc::ir {
 }  // namespace tfc::ir
 
 /// Evaluates `message` (a std::string expression) only on failure.
-#define TFC_CHECK(condition, message)                   \
-  do {                                                  \
+#define TFC_CHECK(condition, message)                     \
+  do {                                                    \
     if (!(condition)) ::tfc::ir::compiler_fault(message); \
   } while (false)

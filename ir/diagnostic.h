@@ -39,8 +39,8 @@ struct Diagnostic {
 /// Collects what a run has to say. Printing sorts by file and line, errors of one place once.
 class Diagnostics {
  public:
-  bool warnings_are_errors = false;         // -Werror
-  bool remarks_wanted = false;              // --remarks
+  bool warnings_are_errors = false;            // -Werror
+  bool remarks_wanted = false;                 // --remarks
   std::vector<std::string> disabled_warnings;  // -Wno-NAME
 
   Diagnostic& error(Place place, std::string message);

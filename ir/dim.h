@@ -12,13 +12,15 @@
 namespace tfc::ir {
 
 /// The run-time sizes that a generated library learns only when it is called.
-///   B batch   T target (own) tokens   S source (key) tokens   C cache capacity   I index of the enclosing plan loop
+///   B batch   T target (own) tokens   S source (key) tokens   C cache capacity   I index of the enclosing
+///   plan loop
 enum class Symbol : uint8_t { B, T, S, C, I };
 inline constexpr int kSymbolCount = 5;
 char symbol_letter(Symbol symbol);
 
-/// Words of the postfix programs that `Dim::encode` writes: the numbers of ExprOp in runtime/plan.h, which this library
-/// may not include (codegen asserts that they agree). Const, Symbol and CeilDiv are followed by one operand.
+/// Words of the postfix programs that `Dim::encode` writes: the numbers of ExprOp in runtime/plan.h, which
+/// this library may not include (codegen asserts that they agree). Const, Symbol and CeilDiv are followed by
+/// one operand.
 enum class DimCode : int64_t { End, Const, Symbol, Add, Mul, CeilDiv, Min, Max };
 
 /// Concrete values for the symbols: what `--at B=4,T=256` sets, or one call's sizes.
@@ -34,13 +36,13 @@ struct Point {
 /// Nothing here proves inequalities; decisions are taken `at` a point.
 class Dim {
  public:
-  struct Factor;                            // a symbol or a ceildiv/min/max call
-  using Product = std::vector<Factor>;      // sorted; empty: the constant term
+  struct Factor;                        // a symbol or a ceildiv/min/max call
+  using Product = std::vector<Factor>;  // sorted; empty: the constant term
 
-  Dim() = default;                          // 0
-  Dim(int64_t constant);                    // NOLINT: numbers are dimensions
+  Dim() = default;        // 0
+  Dim(int64_t constant);  // NOLINT: numbers are dimensions
   Dim(int constant) : Dim(static_cast<int64_t>(constant)) {}
-  Dim(Symbol symbol);                       // NOLINT
+  Dim(Symbol symbol);  // NOLINT
 
   std::optional<int64_t> constant() const;  // the value, if no symbol occurs
   bool is_zero() const;
@@ -71,12 +73,12 @@ class Dim {
 
   // Most dimensions are numbers, and symbolic ones are copied far more often than made: the terms are shared.
   int64_t constant_ = 0;
-  std::shared_ptr<const Terms> terms_;       // null: none
+  std::shared_ptr<const Terms> terms_;  // null: none
 };
 
 /// ceil(a / n), n > 0. Folds when `a` is constant or every coefficient is a multiple of n.
 Dim ceildiv(const Dim& a, int64_t n);
-Dim min(const Dim& a, const Dim& b);        // folds constants and equal operands
+Dim min(const Dim& a, const Dim& b);  // folds constants and equal operands
 Dim max(const Dim& a, const Dim& b);
 inline Dim align_up(const Dim& a, int64_t n) { return Dim(n) * ceildiv(a, n); }
 Dim operator+(const Dim& a, const Dim& b);
@@ -87,9 +89,9 @@ bool operator<(const Dim& a, const Dim& b);
 
 struct Dim::Factor {
   enum class Kind : uint8_t { Symbol, CeilDiv, Min, Max } kind = Kind::Symbol;
-  Symbol symbol = Symbol::B;                // Kind::Symbol
-  int64_t divisor = 1;                      // Kind::CeilDiv
-  std::shared_ptr<const Dim> a, b;          // operands of the calls
+  Symbol symbol = Symbol::B;        // Kind::Symbol
+  int64_t divisor = 1;              // Kind::CeilDiv
+  std::shared_ptr<const Dim> a, b;  // operands of the calls
 };
 bool operator==(const Dim::Factor& a, const Dim::Factor& b);
 bool operator<(const Dim::Factor& a, const Dim::Factor& b);

@@ -1,5 +1,5 @@
-// What a derivative rule sees: it reads operands, results and upstream gradients of one node, adds nodes to the
-// same graph, and hands gradients to operands. passes/differentiate.cpp only walks and accumulates.
+// What a derivative rule sees: it reads operands, results and upstream gradients of one node, adds nodes to
+// the same graph, and hands gradients to operands. passes/differentiate.cpp only walks and accumulates.
 #pragma once
 
 #include "ir/graph.h"
@@ -10,7 +10,7 @@ class GradientContext {
  public:
   virtual ~GradientContext() = default;
   virtual const Node& node() const = 0;
-  virtual Value operand(uint32_t slot) const = 0;        // invalid when absent
+  virtual Value operand(uint32_t slot) const = 0;  // invalid when absent
   virtual size_t operand_count() const = 0;
   virtual Value result(uint32_t index = 0) const = 0;
   virtual Value upstream(uint32_t index = 0) const = 0;  // invalid: nothing flows into that result

@@ -1,4 +1,5 @@
-// The graph of one entry point: nodes, values, uses. Held in a Boost.Graph adjacency_list behind this interface.
+// The graph of one entry point: nodes, values, uses. Held in a Boost.Graph adjacency_list behind this
+// interface.
 #pragma once
 
 #include <functional>
@@ -36,11 +37,12 @@ struct Use {
 struct Node {
   OpKind op = OpKind::Input;
   Attributes attributes;
-  std::string name;            // unique, stable, a path: "layers.0.attn.q"; results print as %name, %name#1
-  Place place;                 // what of the user's file it comes from
+  std::string name;  // unique, stable, a path: "layers.0.attn.q"; results print as %name, %name#1
+  Place place;       // what of the user's file it comes from
   std::vector<Type> results;
-  int donates = -1;            // operand slot whose storage result 0 takes over (adamw: slots 0..3 <-> results); -1: none
-  std::shared_ptr<Graph> body; // fused nodes only
+  int donates =
+      -1;  // operand slot whose storage result 0 takes over (adamw: slots 0..3 <-> results); -1: none
+  std::shared_ptr<Graph> body;  // fused nodes only
 };
 
 struct Output {
@@ -60,8 +62,8 @@ class Graph {
 
   DType real = DType::F32;  // the module's real type, for shape rules
 
-  /// Adds a node whose result types are given (leaves, blocks, fused nodes, readers of dumps). An empty or taken
-  /// name is made unique: "add", "add.2".
+  /// Adds a node whose result types are given (leaves, blocks, fused nodes, readers of dumps). An empty or
+  /// taken name is made unique: "add", "add.2".
   NodeId add_node(Node node, const std::vector<Value>& operands);
 
   /// Adds a primitive; its shape rule gives the result types. A misfit is a compiler fault (TFC_CHECK).
@@ -77,21 +79,21 @@ class Graph {
 
   std::vector<NodeId> nodes() const;  // living, in order of id
 
-  std::vector<Value> operands(NodeId id) const;       // by slot, absent ones invalid
-  Value operand(NodeId id, uint32_t slot) const;      // invalid when absent or past the last
+  std::vector<Value> operands(NodeId id) const;   // by slot, absent ones invalid
+  Value operand(NodeId id, uint32_t slot) const;  // invalid when absent or past the last
   size_t operand_count(NodeId id) const;
   void set_operand(NodeId id, uint32_t slot, Value value);
-  std::vector<Use> uses(Value value) const;           // by (node, slot); graph outputs do not count
-  std::vector<NodeId> users(NodeId id) const;         // distinct nodes that use any result
+  std::vector<Use> uses(Value value) const;    // by (node, slot); graph outputs do not count
+  std::vector<NodeId> users(NodeId id) const;  // distinct nodes that use any result
   const Type& type(Value value) const;
 
-  void replace_uses(Value from, Value to);            // in operands (but not those of to's node) and outputs
-  void erase(NodeId id);                              // must be unused and no output
-  size_t erase_unreachable();                         // all that no output needs; returns how many
-  void compact();                                     // drops dead ids: node k of topological_order becomes id k
+  void replace_uses(Value from, Value to);  // in operands (but not those of to's node) and outputs
+  void erase(NodeId id);                    // must be unused and no output
+  size_t erase_unreachable();               // all that no output needs; returns how many
+  void compact();                           // drops dead ids: node k of topological_order becomes id k
 
   std::vector<Output> outputs;
-  Value output(std::string_view name) const;          // invalid when there is none
+  Value output(std::string_view name) const;  // invalid when there is none
 
  private:
   friend struct GraphAccess;  // ir/graph_impl.h: the Boost graph, for algorithms.cpp and dot.cpp

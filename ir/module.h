@@ -23,13 +23,14 @@ struct Init {
 };
 
 struct Parameter {
-  std::string name;            // as documented: "layers.0.attn.q.weight"
+  std::string name;  // as documented: "layers.0.attn.q.weight"
   std::vector<int64_t> shape;
   Init init;
-  bool decayed = false;        // rank >= 2
+  bool decayed = false;  // rank >= 2
   bool frozen = false;
-  bool joins_previous = false; // follows the parameter before it without a gap: q,k,v and gate,up are one matrix
-  int64_t offset = 0;          // in elements of the parameter block; see lay_out_parameters
+  bool joins_previous =
+      false;           // follows the parameter before it without a gap: q,k,v and gate,up are one matrix
+  int64_t offset = 0;  // in elements of the parameter block; see lay_out_parameters
   Place place;
   int64_t elements() const;
 };
@@ -41,32 +42,34 @@ struct Constant {
 };
 
 struct Entry {
-  std::string name;  // phases blocks and ops: "model"; from joint on: infer, last, loss, logprobs, train, vjp, step,
-                     // decode, encode
+  std::string name;  // phases blocks and ops: "model"; from joint on: infer, last, loss, logprobs, train,
+                     // vjp, step, decode, encode
   Graph graph;
   std::optional<Plan> plan;  // phase planned
 };
 
 struct Module {
-  std::string name;           // symbol prefix
+  std::string name;  // symbol prefix
   Phase phase = Phase::Blocks;
   DType real = DType::F32;
-  /// What the run time, the header and the Python module need to know of the model (ir/blocks.h lists the keys).
+  /// What the run time, the header and the Python module need to know of the model (ir/blocks.h lists the
+  /// keys).
   Attributes facts;
-  std::string description;    // the resolved TOML text
+  std::string description;            // the resolved TOML text
   std::vector<Parameter> parameters;  // in layout order
   std::vector<Constant> constants;
   std::vector<Entry> entries;
 
-  Entry* entry(std::string_view name);              // null when there is none
+  Entry* entry(std::string_view name);  // null when there is none
   const Entry* entry(std::string_view name) const;
   const Parameter* parameter(std::string_view name) const;
-  int64_t parameter_count() const;   // numbers, without padding
-  int64_t parameter_block() const;   // elements of the block, with padding
+  int64_t parameter_count() const;  // numbers, without padding
+  int64_t parameter_block() const;  // elements of the block, with padding
 };
 
-/// Gives every parameter its offset, in order: one that joins its predecessor follows without a gap, any other starts
-/// at a multiple of 16 elements; padding is zero for ever. Only neighbours so joined may be named "a+b" in a graph.
+/// Gives every parameter its offset, in order: one that joins its predecessor follows without a gap, any
+/// other starts at a multiple of 16 elements; padding is zero for ever. Only neighbours so joined may be
+/// named "a+b" in a graph.
 void lay_out_parameters(Module& module);
 
 /// "a+b+c" -> {"a","b","c"}
@@ -77,8 +80,8 @@ std::string print(const Module& module);
 std::string print(const Entry& entry, const Module& module);  // one entry alone, for --print-after
 std::optional<Module> read_module(std::shared_ptr<const SourceFile> file, Diagnostics& diagnostics);
 
-/// Checks structure, types and what is legal in the module's phase. False: diagnostics say what and where (the
-/// fault of a dump's author, or of a pass).
+/// Checks structure, types and what is legal in the module's phase. False: diagnostics say what and where
+/// (the fault of a dump's author, or of a pass).
 bool verify(const Module& module, Diagnostics& diagnostics);
 
 /// Graphviz text of one entry, with costs at `point`.

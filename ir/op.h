@@ -32,7 +32,7 @@ struct OpInfo {
 };
 
 const OpInfo& info(OpKind kind);
-const std::vector<OpInfo>& all_ops();  // in the table's order
+const std::vector<OpInfo>& all_ops();               // in the table's order
 const OpInfo* op_from_text(std::string_view text);  // null when there is none
 
 inline bool is_primitive(OpKind kind) {
@@ -40,6 +40,7 @@ inline bool is_primitive(OpKind kind) {
 }
 
 class Graph;
+struct Module;
 struct Tensor;
 class GradientContext;  // ir/gradient.h
 
@@ -47,9 +48,9 @@ class GradientContext;  // ir/gradient.h
 struct InferContext {
   std::span<const Type* const> operands;
   const Attributes& attributes;
-  DType real;                     // the module's real type
-  std::vector<Type> results;      // to be filled
-  std::string error;              // to be set instead, when operands or attributes do not fit
+  DType real;                 // the module's real type
+  std::vector<Type> results;  // to be filled
+  std::string error;          // to be set instead, when operands or attributes do not fit
 };
 
 /// What an interpreter rule sees: concrete tensors (ir/interpreter.h); absent operands are null, results are
@@ -58,6 +59,7 @@ struct EvalContext {
   std::span<const Tensor* const> operands;
   std::span<Tensor> results;
   const Attributes& attributes;
+  const Module* module = nullptr;  // adamw alone asks it where each parameter lies in the block
 };
 
 #define TFC_OP(name, text, least, most, results) \

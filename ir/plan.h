@@ -1,5 +1,5 @@
-// The plan of one entry: buffers, and the records that the run time walks. Made by passes (lower, plan-memory),
-// printed and read with the graph, turned into constant tables by codegen.
+// The plan of one entry: buffers, and the records that the run time walks. Made by passes (lower,
+// plan-memory), printed and read with the graph, turned into constant tables by codegen.
 #pragma once
 
 #include <string>
@@ -10,38 +10,39 @@
 
 namespace tfc::ir {
 
-/// Where memory lives. Values match runtime/plan.h. Workspace arguments name a buffer, External ones an input or
-/// output of the entry, Constant ones a blob of Module::constants; the others are whole blocks.
+/// Where memory lives. Values match runtime/plan.h. Workspace arguments name a buffer, External ones an input
+/// or output of the entry, Constant ones a blob of Module::constants; the others are whole blocks.
 enum class Space : uint8_t { Workspace, Params, Grads, Moment1, Moment2, Cache, Constant, External };
 std::string_view space_name(Space space);  // "ws" "params" "grads" "moment1" "moment2" "cache" "const" "ext"
 
 /// One piece of workspace. Lifetimes are in records; buffers that do not overlap in time may share a slot.
 struct Buffer {
-  std::string name;      // of the value or temporary, for dumps
-  Dim bytes;             // what it needs; placed at multiples of 64 bytes
-  int first = 0, last = 0;  // records (indices into Plan::records) that touch it, widened over enclosing loops
-  int slot = -1;         // set by plan-memory
+  std::string name;  // of the value or temporary, for dumps
+  Dim bytes;         // what it needs; placed at multiples of 64 bytes
+  int first = 0,
+      last = 0;   // records (indices into Plan::records) that touch it, widened over enclosing loops
+  int slot = -1;  // set by plan-memory
 };
 
 /// An argument of a kernel call, in one 8-byte slot.
 struct Arg {
   enum class Kind : uint8_t { Pointer, Integer } kind = Kind::Integer;
   Space space = Space::Workspace;  // Pointer
-  int index = 0;                   // Pointer: buffer, external or constant number; 0 for whole blocks; -1: null pointer
-  Dim value;                       // Pointer: offset in bytes; Integer: the number
+  int index = 0;  // Pointer: buffer, external or constant number; 0 for whole blocks; -1: null pointer
+  Dim value;      // Pointer: offset in bytes; Integer: the number
 };
 
-/// Which code runs: family ("product", "layer_norm"), the compile-time settings that specialise it. Two records
-/// with equal specs share one kernel. codegen/kernels/<family>.cpp emits it.
+/// Which code runs: family ("product", "layer_norm"), the compile-time settings that specialise it. Two
+/// records with equal specs share one kernel. codegen/kernels/<family>.cpp emits it.
 struct KernelSpec {
   std::string family;
-  Attributes attributes;  // static sizes, eps, activation, ...; the element type is `f` = "f32" | "f64"
+  Attributes attributes;     // static sizes, eps, activation, ...; the element type is `f` = "f32" | "f64"
   std::string text() const;  // family + attributes.print()
   friend bool operator==(const KernelSpec&, const KernelSpec&) = default;
 };
 
-/// A kernel call over tasks 0..tasks-1 (independent of each other, cut by shapes alone), or the borders of a loop
-/// whose index is Symbol::I inside (loops do not nest).
+/// A kernel call over tasks 0..tasks-1 (independent of each other, cut by shapes alone), or the borders of a
+/// loop whose index is Symbol::I inside (loops do not nest).
 struct Record {
   enum class Kind : uint8_t { Call, LoopBegin, LoopEnd } kind = Kind::Call;
   std::string node;       // the node it came from, for dumps and profiles
@@ -61,11 +62,11 @@ struct External {
 struct Plan {
   std::vector<External> externals;
   std::vector<Buffer> buffers;
-  std::vector<Dim> slots;       // bytes of each slot, multiples of 64; offsets are running sums
+  std::vector<Dim> slots;  // bytes of each slot, multiples of 64; offsets are running sums
   std::vector<Record> records;
   Dim workspace_bytes() const;  // all slots, without the threads' scratch
   Dim slot_offset(int slot) const;
-  Dim scratch_bytes() const;    // greatest of the records', per thread
+  Dim scratch_bytes() const;  // greatest of the records', per thread
 };
 
 }  // namespace tfc::ir

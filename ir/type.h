@@ -10,8 +10,8 @@
 
 namespace tfc::ir {
 
-/// F32 or F64 is the precision of a module; scalars of losses and norms are F64 in both. I32 holds ids and lengths,
-/// U8 masks (1: a real token).
+/// F32 or F64 is the precision of a module; scalars of losses and norms are F64 in both. I32 holds ids and
+/// lengths, U8 masks (1: a real token).
 enum class DType : uint8_t { F32, F64, I32, U8 };
 std::string_view dtype_name(DType dtype);  // "f32"
 std::optional<DType> dtype_from_name(std::string_view name);

@@ -71,4 +71,9 @@ class Lowering {
 /// Fused nodes, by their attribute `kernel`.
 void lower_fused(Lowering&);
 
+/// What belongs to no node of its own: outputs that no kernel makes in place, and leaves of zeros. Rows of
+/// `to.width` elements of `type`'s element type, strides as the locations say (passes/lower/copy.cpp).
+void write_copy(Lowering&, const Location& to, const Location& from, const ir::Type& type);
+void write_zeros(Lowering&, const Location& to, const ir::Type& type);
+
 }  // namespace tfc::passes

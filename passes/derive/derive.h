@@ -1,0 +1,25 @@
+// Pieces of derive-entries: each makes the graph of one entry from the model's.
+#pragma once
+
+#include <optional>
+
+#include "ir/module.h"
+
+namespace tfc::passes {
+
+/// A copy of the model's graph with these of its outputs, and only what they need.
+ir::Graph with_outputs(const ir::Graph& model, const std::vector<std::string>& names);
+
+/// The product that makes a language model's logits; invalid where the model has none.
+ir::NodeId logits_product(const ir::Module& module, const ir::Graph& model);
+
+ir::Value add_input(ir::Graph& graph, const std::string& name, ir::Type type);
+ir::Value add_state(ir::Graph& graph, std::string_view space, const std::string& name, ir::Type type);
+
+ir::Graph derive_last(const ir::Module& module, const ir::Graph& model);
+ir::Graph derive_logprobs(const ir::Module& module, const ir::Graph& model);
+ir::Graph derive_step(const ir::Module& module);
+ir::Graph derive_decode(const ir::Module& module, const ir::Graph& model);
+ir::Graph derive_encode(const ir::Module& module, const ir::Graph& model);
+
+}  // namespace tfc::passes

@@ -1,0 +1,103 @@
+#include "passes/derive_entries.h"
+
+#include "ir/check.h"
+#include "passes/derive/derive.h"
+
+namespace tfc::passes {
+
+using ir::Graph;
+using ir::NodeId;
+using ir::OpKind;
+using ir::Value;
+
+Graph with_outputs(const Graph& model, const std::vector<std::string>& names) {
+  Graph graph = model;
+  graph.outputs.clear();
+  for (const std::string& name : names) graph.outputs.push_back({name, model.output(name)});
+  graph.erase_unreachable();
+  return graph;
+}
+
+NodeId logits_product(const ir::Module& module, const Graph& model) {
+  if (module.facts.text("head", "none") != "lm") return {};
+  Value value = model.output("output");
+  if (model.node(value.node).op == OpKind::MaskRows) value = model.operand(value.node, 0);
+  TFC_CHECK(model.node(value.node).op == OpKind::Linear, "the output of a language model is no product");
+  return value.node;
+}
+
+Value add_input(Graph& graph, const std::string& name, ir::Type type) {
+  if (const NodeId found = graph.find(name); found.valid()) return {found, 0};
+  ir::Node node;
+  node.op = OpKind::Input;
+  node.name = name;
+  node.attributes.set("name", name);
+  node.results = {std::move(type)};
+  return {graph.add_node(std::move(node), {}), 0};
+}
+
+Value add_state(Graph& graph, std::string_view space, const std::string& name, ir::Type type) {
+  ir::Node node;
+  node.op = OpKind::State;
+  node.name = std::string(space) + ":" + name;
+  node.attributes.set("space", std::string(space));
+  node.attributes.set("name", name);
+  node.results = {std::move(type)};
+  return {graph.add_node(std::move(node), {}), 0};
+}
+
+Graph derive_last(const ir::Module& module, const Graph& model) {
+  Graph graph = model;
+  const NodeId product = logits_product(module, model);
+  const NodeId mask = graph.find("mask");
+  const Value hidden = graph.operand(product, 0);
+  const NodeId last = graph.add(OpKind::Pool, {hidden, mask.valid() ? Value{mask, 0} : Value{}},
+                                {{"kind", std::string("last")}}, "last", graph.node(product).place);
+  const NodeId logits = graph.add(OpKind::Linear, {{last, 0}, graph.operand(product, 1), graph.operand(product, 2)},
+                                  {}, "last.logits", graph.node(product).place);
+  graph.outputs = {{"output", {logits, 0}}};
+  graph.erase_unreachable();
+  return graph;
+}
+
+Graph derive_logprobs(const ir::Module& module, const Graph& model) {
+  Graph graph = model;
+  const NodeId loss = model.output("loss.sum").node;
+  const NodeId logprobs = graph.add(OpKind::LinearLogprob, graph.operands(loss),
+                                    {{"ignore_index", graph.node(loss).attributes.integer("ignore_index")}},
+                                    "logprobs", graph.node(loss).place);
+  graph.outputs = {{"logprobs", {logprobs, 0}}};
+  graph.erase_unreachable();
+  return graph;
+}
+
+bool derive_entries(ir::Module& module, PassContext& context) {
+  const ir::Entry* found = module.entry("model");
+  TFC_CHECK(found, "derive-entries expects an entry named model");
+  const Graph model = found->graph;
+  const std::string kind = module.facts.text("kind"), head = module.facts.text("head", "none");
+  const bool lm = logits_product(module, model).valid(), loss = model.output("loss.sum").valid();
+  const bool infers = context.options.functions != "train", trains = context.options.functions != "infer";
+
+  module.entries.clear();
+  const auto add = [&](std::string name, Graph graph) {
+    module.entries.push_back({std::move(name), std::move(graph), {}});
+  };
+  add("infer", with_outputs(model, {"output"}));
+  if (infers && lm) add("last", derive_last(module, model));
+  if (loss) add("loss", with_outputs(model, {"loss.sum", "loss.count"}));
+  if (infers && lm && loss) add("logprobs", derive_logprobs(module, model));
+  if (trains && loss) add("train", with_outputs(model, {"loss.sum", "loss.count"}));
+  if (trains) add("vjp", with_outputs(model, {"output"}));
+  if (trains) add("step", derive_step(module));
+  if (infers && kind != "encoder" && head != "classifier") {
+    add("decode", derive_decode(module, model));
+    if (kind == "encoder-decoder") add("encode", derive_encode(module, model));
+  }
+  std::string names;
+  for (const ir::Entry& entry : module.entries) names += (names.empty() ? "" : ", ") + entry.name;
+  context.diagnostics.remark("derive-entries", {}, "the library's entries are " + names);
+  return true;
+}
+
+}  // namespace tfc::passes

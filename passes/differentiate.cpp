@@ -1,0 +1,187 @@
+#include "passes/differentiate.h"
+
+#include <map>
+
+#include "ir/algorithms.h"
+#include "ir/check.h"
+#include "ir/gradient.h"
+#include "passes/derive/derive.h"
+
+namespace tfc::passes {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+using ir::OpKind;
+using ir::Type;
+using ir::Value;
+
+class Walk : public ir::GradientContext {
+ public:
+  Walk(Graph& graph, const std::vector<NodeId>& wanted_leaves)
+      : graph_(graph), leads_to_wanted_(ir::descendants(graph, wanted_leaves)) {}
+
+  /// The upstream gradient of an output.
+  void seed(Value value, Value upstream) { accumulate(value, upstream); }
+  /// A loss, whose rule knows its own upstream gradient.
+  void seed_loss(NodeId loss) { loss_ = loss; }
+
+  void run() {
+    const std::vector<NodeId> order = ir::topological_order(graph_);
+    for (auto id = order.rbegin(); id != order.rend(); ++id) {
+      if (!leads_to_wanted_[id->index] || !ir::is_primitive(graph_.node(*id).op)) continue;
+      if (*id != loss_ && !receives(*id)) continue;
+      current_ = *id;
+      name_ = graph_.node(*id).name;
+      ir::gradient(graph_.node(*id).op, *this);
+    }
+  }
+
+  Value gradient_of(Value value) const {
+    const auto found = gradients_.find(value);
+    return found == gradients_.end() ? Value{} : found->second;
+  }
+
+  const Node& node() const override { return graph_.node(current_); }
+  Value operand(uint32_t slot) const override { return graph_.operand(current_, slot); }
+  size_t operand_count() const override { return graph_.operand_count(current_); }
+  Value result(uint32_t index) const override { return {current_, index}; }
+  Value upstream(uint32_t index) const override { return gradient_of({current_, index}); }
+
+  bool wanted(uint32_t slot) const override {
+    const Value value = operand(slot);
+    return value.valid() && leads_to_wanted_[value.node.index] && graph_.type(value).dtype == graph_.real;
+  }
+
+  NodeId add(OpKind op, const std::vector<Value>& operands, ir::Attributes attributes,
+             std::string_view suffix) override {
+    const std::string ending(suffix.empty() ? ir::info(op).text : suffix);
+    return graph_.add(op, operands, std::move(attributes), name_ + "." + ending, node().place);
+  }
+
+  Value zeros(const Type& type) override {
+    Node node;
+    node.op = OpKind::Zeros;
+    node.name = name_ + ".zeros";
+    node.place = this->node().place;
+    node.results = {type};
+    return {graph_.add_node(std::move(node), {}), 0};
+  }
+
+  void give(uint32_t slot, Value gradient) override {
+    if (wanted(slot)) accumulate(operand(slot), gradient);
+  }
+
+  Value mean_flag() override { return add_input(graph_, "mean", {ir::DType::F64, {}}); }
+  void replace_result(uint32_t index, Value value) override { graph_.replace_uses({current_, index}, value); }
+  Graph& graph() override { return graph_; }
+
+ private:
+  bool receives(NodeId id) const {
+    const auto first = gradients_.lower_bound({id, 0});
+    return first != gradients_.end() && first->first.node == id;
+  }
+
+  void accumulate(Value value, Value gradient) {
+    Value& sum = gradients_[value];
+    if (!sum.valid()) {
+      sum = gradient;
+      return;
+    }
+    const Node& producer = graph_.node(value.node);
+    sum = {graph_.add(OpKind::Add, {sum, gradient}, {}, producer.name + ".sum", producer.place), 0};
+  }
+
+  Graph& graph_;
+  const std::vector<bool> leads_to_wanted_;
+  std::map<Value, Value> gradients_;
+  NodeId loss_, current_;
+  std::string name_;  // of the current node
+};
+
+bool is_frozen(const ir::Module& module, const std::string& name) {
+  for (const std::string& part : ir::split_joined_name(name)) {
+    const ir::Parameter* parameter = module.parameter(part);
+    TFC_CHECK(parameter, "no parameter is named '" + part + "'");
+    if (!parameter->frozen) return false;
+  }
+  return true;
+}
+
+struct Leaves {
+  std::vector<NodeId> parameters, inputs;
+  std::vector<NodeId> all() const {
+    std::vector<NodeId> list = parameters;
+    list.insert(list.end(), inputs.begin(), inputs.end());
+    return list;
+  }
+};
+
+Leaves wanted_leaves(const ir::Module& module, const Graph& graph, bool inputs_wanted) {
+  Leaves leaves;
+  for (NodeId id : graph.nodes()) {
+    const Node& node = graph.node(id);
+    if (node.op == OpKind::Param && !is_frozen(module, node.attributes.text("name"))) leaves.parameters.push_back(id);
+    if (node.op == OpKind::Input && inputs_wanted && node.results[0].dtype == graph.real) leaves.inputs.push_back(id);
+  }
+  return leaves;
+}
+
+/// grads:NAME = what the model keeps + the gradient found, in the storage of what it keeps.
+void keep_gradient(Graph& graph, NodeId parameter, Value gradient) {
+  const Node node = graph.node(parameter);
+  const std::string name = node.attributes.text("name");
+  const Value kept = add_state(graph, "grads", name, node.results[0]);
+  const NodeId sum = graph.add(OpKind::Add, {kept, gradient}, {}, "grads." + name, node.place);
+  graph.node(sum).donates = 0;
+  graph.outputs.push_back({"grads:" + name, {sum, 0}});
+}
+
+void differentiate_entry(ir::Module& module, ir::Entry& entry, PassContext& context) {
+  Graph& graph = entry.graph;
+  const bool from_loss = entry.name == "train";
+  const size_t before = graph.node_count();
+  const Leaves leaves = wanted_leaves(module, graph, !from_loss);
+  Walk walk(graph, leaves.all());
+  if (from_loss) {
+    walk.seed_loss(graph.output("loss.sum").node);
+  } else {
+    const Value output = graph.output("output");
+    walk.seed(output, add_input(graph, "grad_output", graph.type(output)));
+    graph.outputs.clear();
+  }
+  walk.run();
+  for (NodeId id : leaves.parameters) {
+    if (const Value gradient = walk.gradient_of({id, 0}); gradient.valid()) keep_gradient(graph, id, gradient);
+  }
+  for (NodeId id : leaves.inputs) {
+    const Value gradient = walk.gradient_of({id, 0});
+    if (gradient.valid()) graph.outputs.push_back({"grad_" + graph.node(id).name, gradient});
+  }
+  graph.erase_unreachable();
+  context.diagnostics.remark("differentiate", {},
+                             "entry '" + entry.name + "': " + std::to_string(before) + " nodes became " +
+                                 std::to_string(graph.node_count()) + " with their backward");
+}
+
+bool has_backward(const Graph& graph) {
+  for (const ir::Output& output : graph.outputs) {
+    if (output.name.starts_with("grad")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool differentiate(ir::Module& module, PassContext& context) {
+  bool changed = false;
+  for (ir::Entry& entry : module.entries) {
+    if ((entry.name != "train" && entry.name != "vjp") || has_backward(entry.graph)) continue;
+    differentiate_entry(module, entry, context);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace tfc::passes

@@ -1,0 +1,74 @@
+// Attention: three projections, rotation where positions are rotary, the streaming primitive, one projection back.
+#include "passes/expand/expander.h"
+
+namespace tfc::passes {
+
+using ir::NodeId;
+using ir::OpKind;
+using ir::Value;
+
+void Expander::attention_parameters(NodeId id, int64_t own_width, int64_t memory_width) {
+  const ir::Attributes& set = attributes(id);
+  const std::string prefix = set.text("prefix");
+  const int64_t e = set.integer("head_dim");
+  const int64_t own = set.integer("heads") * e, shared = set.integer("kv_heads") * e;
+  const struct {
+    const char* suffix;
+    int64_t rows, columns;
+  } projections[] = {{".q", own, own_width}, {".k", shared, memory_width}, {".v", shared, memory_width}};
+
+  const bool one_matrix = own_width == memory_width;  // as nn.MultiheadAttention: apart where the widths differ
+  const int64_t joint_rows = own + 2 * shared;
+  for (const auto& p : projections) {
+    parameter(prefix + p.suffix + ".weight", {p.rows, p.columns},
+              initialiser_.attention_input(one_matrix ? joint_rows : p.rows, p.columns),
+              one_matrix ? p.suffix[1] != 'q' : p.suffix[1] == 'v');
+  }
+  if (set.flag("qkv_bias")) {
+    for (const auto& p : projections) {
+      parameter(prefix + p.suffix + ".bias", {p.rows}, initialiser_.attention_bias(), p.suffix[1] != 'q');
+    }
+  }
+  parameter(prefix + ".o.weight", {own_width, own}, initialiser_.attention_output(own_width, own));
+  if (set.flag("o_bias")) parameter(prefix + ".o.bias", {own_width}, initialiser_.attention_bias());
+}
+
+Value Expander::rotated(NodeId id, Value x, int64_t heads, std::string name) {
+  const std::string style = attributes(id).text("rope", "");
+  if (style.empty()) return x;
+  return add(OpKind::Rope, {x, rope_table(id, result.type(x).shape[1])},
+             {{"heads", heads},
+              {"head_dim", attributes(id).integer("head_dim")},
+              {"style", style},
+              {"inverse", false}},
+             std::move(name));
+}
+
+Value Expander::attention(NodeId id) {
+  const ir::Attributes& set = attributes(id);
+  const std::string prefix = set.text("prefix");
+  const Value x = operand(id, 0);
+  const bool cross = operand(id, 1).valid();
+  const Value memory = cross ? operand(id, 1) : x;
+  attention_parameters(id, width(x), width(memory));
+
+  const int64_t heads = set.integer("heads"), kv_heads = set.integer("kv_heads");
+  const bool bias = set.flag("qkv_bias");
+  Value q = linear(x, prefix + ".q", bias);
+  Value k = linear(memory, prefix + ".k", bias);
+  const Value v = linear(memory, prefix + ".v", bias);
+  if (!cross) {  // a memory's tokens have positions of another sequence
+    q = rotated(id, q, heads, prefix + ".q.rope");
+    k = rotated(id, k, kv_heads, prefix + ".k.rope");
+  }
+  const Value mixed = add(OpKind::Attention, {q, k, v, operand(id, 2)},
+                          {{"heads", heads},
+                           {"kv_heads", kv_heads},
+                           {"head_dim", set.integer("head_dim")},
+                           {"scale", set.real("scale")},
+                           {"causal", set.flag("causal") && !cross}},
+                          prefix);
+  return linear(mixed, prefix + ".o", set.flag("o_bias"));
+}
+
+}  // namespace tfc::passes

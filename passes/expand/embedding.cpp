@@ -1,0 +1,61 @@
+// Tokens, positions and token types become the stack's first hidden states.
+#include "passes/expand/expander.h"
+
+namespace tfc::passes {
+
+using ir::NodeId;
+using ir::OpKind;
+using ir::Value;
+
+Value Expander::embedding(NodeId id) {
+  const ir::Attributes& set = attributes(id);
+  const std::string name = block(id).name;
+  const int64_t d = module_.facts.integer("d_model");
+  const Value mask = operand(id, 2);
+  Value x = operand(id, 0);
+  if (const std::string table = set.text("table", ""); !table.empty()) {
+    const int64_t vocab = set.integer("vocab");
+    const Value rows = parameter(table, {vocab, d}, initialiser_.table(vocab, d, table == tied_));
+    x = add(OpKind::Embedding, {x, rows, mask}, {{"scale", set.real("scale", 1.0)}}, name + ".tokens");
+  }
+  const std::string position = set.text("position", "none");
+  const ir::Dim tokens = result.type(x).shape[1];
+  if (position == "learned") {
+    const int64_t rows = set.integer("max_seq");
+    const Value table = parameter(set.text("pos_table"), {rows, d}, initialiser_.table(rows, d, false));
+    const Value first = add(OpKind::PositionRows, {table}, {{"tokens", tokens}}, name + ".positions");
+    x = add(OpKind::AddRows, {x, first}, {}, name + ".placed");
+  } else if (position == "sinusoidal") {
+    x = add(OpKind::AddRows, {x, sinusoid(tokens, d)}, {}, name + ".placed");
+  }
+  if (const int64_t types = set.integer("types", 0); types > 0) {
+    const Value table = parameter("type_emb.weight", {types, d}, initialiser_.table(types, d, false));
+    const Value rows = add(OpKind::Embedding, {operand(id, 1), table, mask}, {{"scale", 1.0}}, name + ".types");
+    x = add(OpKind::Add, {x, rows}, {}, name + ".typed");
+  }
+  if (set.flag("norm")) {
+    x = apply_norm(x, set.text("norm.prefix"), set.text("norm.type"), set.real("norm.eps"), set.flag("norm.bias"));
+  }
+  return x;
+}
+
+Value Expander::sinusoid(const ir::Dim& tokens, int64_t width) {
+  const std::string name = "sinusoid." + tokens.text();
+  Value& table = position_tables_[name + "." + std::to_string(width)];
+  if (!table.valid()) table = add(OpKind::Sinusoid, {}, {{"width", width}, {"tokens", tokens}}, name);
+  return table;
+}
+
+Value Expander::rope_table(NodeId id, const ir::Dim& tokens) {
+  const int64_t width = attributes(id).integer("head_dim");
+  const double theta = attributes(id).real("rope_theta");
+  const std::string name = "rope." + tokens.text();
+  Value& table =
+      position_tables_[name + "." + std::to_string(width) + "." + ir::attribute_text(theta)];
+  if (!table.valid()) {
+    table = add(OpKind::RopeTable, {}, {{"width", width}, {"theta", theta}, {"tokens", tokens}}, name);
+  }
+  return table;
+}
+
+}  // namespace tfc::passes

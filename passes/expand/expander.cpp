@@ -1,0 +1,124 @@
+#include "passes/expand/expander.h"
+
+#include "ir/algorithms.h"
+#include "ir/check.h"
+
+namespace tfc::passes {
+
+using ir::NodeId;
+using ir::OpKind;
+using ir::Symbol;
+using ir::Value;
+
+Expander::Expander(ir::Module& module, const ir::Graph& blocks)
+    : module_(module), blocks_(blocks), initialiser_(module) {
+  result.real = module.real;
+  for (NodeId id : blocks.nodes()) {
+    if (block(id).op == OpKind::BlockHead) tied_ = attributes(id).text("tied", "");
+  }
+}
+
+void Expander::run() {
+  const std::vector<NodeId> order = ir::topological_order(blocks_);
+  for (NodeId id : order) {  // masks before the floats that they cover
+    if (block(id).op == OpKind::Input && block(id).results[0].dtype != module_.real) input(id);
+  }
+  for (NodeId id : order) {
+    place_ = block(id).place;
+    if (block(id).op == OpKind::Input) {
+      if (block(id).results[0].dtype == module_.real) input(id);
+    } else if (block(id).op == OpKind::BlockLoss) {
+      loss(id);
+    } else {
+      values_[{id, 0}] = expand_block(id);
+    }
+  }
+  for (const ir::Output& output : blocks_.outputs) result.outputs.push_back({output.name, values_.at(output.value)});
+}
+
+/// Float inputs lose what stands at masked positions at once, so that it is never read, in either direction.
+void Expander::input(NodeId id) {
+  ir::Node node = block(id);
+  const std::string name = node.name;
+  const ir::Type type = node.results[0];
+  Value value{result.add_node(std::move(node), {}), 0};
+  if (type.dtype == module_.real && type.rank() == 3) {
+    const NodeId mask = blocks_.find(type.shape[1] == ir::Dim(Symbol::S) ? "src_mask" : "mask");
+    if (mask.valid() && block(mask).op == OpKind::Input) {
+      value = masked(value, values_.at({mask, 0}), name + ".real");
+    }
+  }
+  values_[{id, 0}] = value;
+}
+
+Value Expander::expand_block(NodeId id) {
+  switch (block(id).op) {
+    case OpKind::BlockEmbedding:
+      return embedding(id);
+    case OpKind::BlockAttention:
+      return attention(id);
+    case OpKind::BlockFfn:
+      return ffn(id);
+    case OpKind::BlockNorm:
+      return norm(id);
+    case OpKind::BlockResidual:
+      return residual(id);
+    case OpKind::BlockLinear:
+      return linear_block(id);
+    case OpKind::BlockActivation:
+      return add(OpKind::Activation, {operand(id, 0)}, {{"kind", attributes(id).text("kind")}}, block(id).name);
+    case OpKind::BlockMultiply:
+      return add(OpKind::Multiply, {operand(id, 0), operand(id, 1)}, {}, block(id).name);
+    case OpKind::BlockHead:
+      return head(id);
+    default:
+      ir::compiler_fault("expand met '" + block(id).name + "', a " + std::string(ir::info(block(id).op).text) +
+                         ", where only blocks are legal");
+  }
+}
+
+Value Expander::operand(NodeId id, uint32_t slot) const {
+  const Value value = blocks_.operand(id, slot);
+  return value.valid() ? values_.at(value) : Value{};
+}
+
+Value Expander::add(OpKind op, const std::vector<Value>& operands, ir::Attributes attributes, std::string name) {
+  return {result.add(op, operands, std::move(attributes), std::move(name), place_), 0};
+}
+
+int64_t Expander::width(Value value) const {
+  const std::optional<int64_t> width = result.type(value).width().constant();
+  TFC_CHECK(width, "'" + result.node(value.node).name + "' has a width that is no number");
+  return *width;
+}
+
+Value Expander::parameter(const std::string& name, const std::vector<int64_t>& shape, ir::Init init, bool joined) {
+  if (const auto found = parameters_.find(name); found != parameters_.end()) return found->second;
+  ir::Parameter parameter;
+  parameter.name = name;
+  parameter.shape = shape;
+  parameter.init = init;
+  parameter.decayed = shape.size() >= 2;
+  parameter.joins_previous = joined;
+  parameter.place = place_;
+  module_.parameters.push_back(std::move(parameter));
+
+  ir::Node node;
+  node.op = OpKind::Param;
+  node.name = name;
+  node.place = place_;
+  node.attributes.set("name", name);
+  node.results = {{module_.real, ir::Shape(shape.begin(), shape.end())}};
+  return parameters_[name] = {result.add_node(std::move(node), {}), 0};
+}
+
+Value Expander::linear(Value x, const std::string& prefix, bool bias) {
+  return add(OpKind::Linear, {x, existing(prefix + ".weight"), bias ? existing(prefix + ".bias") : Value{}}, {},
+             prefix);
+}
+
+Value Expander::masked(Value x, Value mask, std::string name) {
+  return mask.valid() ? add(OpKind::MaskRows, {x, mask}, {}, std::move(name)) : x;
+}
+
+}  // namespace tfc::passes

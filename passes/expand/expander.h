@@ -1,0 +1,69 @@
+// The state of expansion: a graph of blocks on one side, the growing graph of primitives on the other.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/module.h"
+#include "passes/expand/init.h"
+
+namespace tfc::passes {
+
+class Expander {
+ public:
+  Expander(ir::Module& module, const ir::Graph& blocks);
+
+  /// Walks the blocks in topological order; afterwards `result` is the graph of primitives.
+  void run();
+  ir::Graph result;
+
+ private:
+  // One method for each block (expand/<block>.cpp). `id` names the block; the return value is what replaces its
+  // first result.
+  ir::Value embedding(ir::NodeId id);
+  ir::Value attention(ir::NodeId id);
+  ir::Value ffn(ir::NodeId id);
+  ir::Value norm(ir::NodeId id);
+  ir::Value residual(ir::NodeId id);
+  ir::Value linear_block(ir::NodeId id);
+  ir::Value head(ir::NodeId id);
+  void loss(ir::NodeId id);
+  void input(ir::NodeId id);
+  ir::Value expand_block(ir::NodeId id);
+
+  const ir::Node& block(ir::NodeId id) const { return blocks_.node(id); }
+  const ir::Attributes& attributes(ir::NodeId id) const { return blocks_.node(id).attributes; }
+  ir::Value operand(ir::NodeId id, uint32_t slot) const;  // what an operand of a block became; invalid when absent
+
+  ir::Value add(ir::OpKind op, const std::vector<ir::Value>& operands, ir::Attributes attributes, std::string name);
+  /// The parameter's node; the parameter is created when it is first asked for. `joined`: it follows the parameter
+  /// created before it without a gap.
+  ir::Value parameter(const std::string& name, const std::vector<int64_t>& shape, ir::Init init, bool joined = false);
+  /// x W^T + b with existing parameters PREFIX.weight, PREFIX.bias.
+  ir::Value linear(ir::Value x, const std::string& prefix, bool bias);
+  ir::Value existing(const std::string& name) const { return parameters_.at(name); }
+  ir::Value apply_norm(ir::Value x, const std::string& prefix, const std::string& type, double eps, bool bias);
+  ir::Value masked(ir::Value x, ir::Value mask, std::string name);
+  ir::Value rope_table(ir::NodeId id, const ir::Dim& tokens);
+  ir::Value sinusoid(const ir::Dim& tokens, int64_t width);
+  ir::Value rotated(ir::NodeId id, ir::Value x, int64_t heads, std::string name);
+  void attention_parameters(ir::NodeId id, int64_t own_width, int64_t memory_width);
+  int64_t width(ir::Value value) const;
+
+  ir::Module& module_;
+  const ir::Graph& blocks_;
+  const Initialiser initialiser_;
+  std::map<ir::Value, ir::Value> values_;                   // block result -> what it became
+  std::unordered_map<std::string, ir::Value> parameters_;   // by name: a tied table is one node
+  std::map<std::string, ir::Value> position_tables_;        // by text of their settings: one for each stack
+  struct Head {
+    ir::Value hidden, weight, bias;
+  };
+  std::map<ir::NodeId, Head> heads_;                        // what the loss needs of a head, by block
+  std::string tied_;                                        // table that is also an output projection, or ""
+  ir::Place place_;                                         // of the block in work
+};
+
+}  // namespace tfc::passes

@@ -1,0 +1,60 @@
+#include "passes/merge_equal_nodes.h"
+
+#include <unordered_map>
+
+#include "ir/algorithms.h"
+
+namespace tfc::passes {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+using ir::OpKind;
+
+/// What a node computes, as text; equal text means equal values.
+std::string meaning(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  std::string text(ir::info(node.op).text);
+  text += node.attributes.print();
+  for (ir::Value operand : graph.operands(id)) {
+    text += ' ';
+    text += operand.valid() ? std::to_string(operand.node.index) + "." + std::to_string(operand.result) : "_";
+  }
+  if (ir::info(node.op).op_class == ir::OpClass::Leaf) text += node.results[0].text();
+  return text;
+}
+
+bool may_merge(const Node& node) { return node.donates < 0 && !node.body && node.op != OpKind::Input; }
+
+size_t merge_in(Graph& graph) {
+  std::unordered_map<std::string, NodeId> first;
+  size_t merged = 0;
+  for (NodeId id : ir::topological_order(graph)) {  // operands before users, so equal operands have met already
+    const Node& node = graph.node(id);
+    if (!may_merge(node)) continue;
+    const auto [found, fresh] = first.try_emplace(meaning(graph, id), id);
+    if (fresh) continue;
+    for (uint32_t i = 0; i < node.results.size(); ++i) graph.replace_uses({id, i}, {found->second, i});
+    graph.erase(id);
+    ++merged;
+  }
+  return merged;
+}
+
+}  // namespace
+
+bool merge_equal_nodes(ir::Module& module, PassContext& context) {
+  bool changed = false;
+  for (ir::Entry& entry : module.entries) {
+    const size_t merged = merge_in(entry.graph);
+    if (merged == 0) continue;
+    changed = true;
+    context.diagnostics.remark("merge-equal-nodes", {},
+                               "entry '" + entry.name + "': " + std::to_string(merged) +
+                                   " nodes computed what another one does");
+  }
+  return changed;
+}
+
+}  // namespace tfc::passes

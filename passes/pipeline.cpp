@@ -1,0 +1,68 @@
+// The story of the compiler, in order. A module begins as what the user wrote and ends as tables that a run time walks.
+#include "passes/derive_entries.h"
+#include "passes/differentiate.h"
+#include "passes/drop_dead_nodes.h"
+#include "passes/expand.h"
+#include "passes/fold_constants.h"
+#include "passes/fuse_gate_up.h"
+#include "passes/fuse_qkv.h"
+#include "passes/merge_equal_nodes.h"
+#include "passes/pass.h"
+#include "passes/place_norms.h"
+#include "passes/plan.h"
+#include "passes/plan_memory.h"
+
+namespace tfc::passes {
+namespace {
+
+using ir::Phase;
+
+constexpr bool kMandatory = true, kOptional = false;
+
+// clang-format off
+constexpr Pass kPasses[] = {
+    // One graph, "model", of blocks: embedding, layer, attention, ffn, norm, residual, head, loss.
+    {"place-norms", "ordinary layers become node lists, with their norms where the placement says",
+     Phase::Blocks, Phase::Blocks, kMandatory, place_norms},
+    {"expand", "blocks become primitives; parameters are named, shaped and laid out",
+     Phase::Blocks, Phase::Ops, kMandatory, expand},
+
+    // From here on every node is a primitive, every value has a shape, and parameters keep their places.
+    {"fuse-qkv", "attention's projections of one input are one product",
+     Phase::Ops, Phase::Ops, kMandatory, fuse_qkv},
+    {"fuse-gate-up", "the two halves of a gated feed-forward are one product",
+     Phase::Ops, Phase::Ops, kMandatory, fuse_gate_up},
+    // From here on no two products with neighbouring weights read the same value: gradients' sums are settled.
+    {"fold-constants", "what is known now need not run",
+     Phase::Ops, Phase::Ops, kOptional, fold_constants},
+    {"merge-equal-nodes", "what is computed twice is computed once",
+     Phase::Ops, Phase::Ops, kOptional, merge_equal_nodes},
+    {"drop-dead-nodes", "what no output needs is not computed",
+     Phase::Ops, Phase::Ops, kOptional, drop_dead_nodes},
+    {"derive-entries", "one graph for each entry point: infer, last, loss, logprobs, train, vjp, step, decode, encode",
+     Phase::Ops, Phase::Joint, kMandatory, derive_entries},
+
+    // From here on each entry has a graph of its own; in-place updates are `donates` attributes.
+    {"differentiate", "train and vjp get their backward",
+     Phase::Joint, Phase::Joint, kMandatory, differentiate},
+    // From here on graphs are complete: what remains is to run them well.
+    {"fold-constants", "what the rules of derivation left",
+     Phase::Joint, Phase::Joint, kOptional, fold_constants},
+    {"merge-equal-nodes", "what forward and backward both compute",
+     Phase::Joint, Phase::Joint, kOptional, merge_equal_nodes},
+    {"drop-dead-nodes", "what only the other entries need",
+     Phase::Joint, Phase::Joint, kOptional, drop_dead_nodes},
+
+    {"plan", "nodes become kernel calls on buffers, in an order that keeps memory low",
+     Phase::Joint, Phase::Planned, kMandatory, plan},
+    // From here on the records say what runs; the graphs stay for the reader.
+    {"plan-memory", "buffers that do not live at the same time share slots",
+     Phase::Planned, Phase::Planned, kMandatory, plan_memory},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Pass> all_passes() { return kPasses; }
+
+}  // namespace tfc::passes

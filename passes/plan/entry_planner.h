@@ -1,0 +1,44 @@
+// The plan of one entry: what the lowering functions see.
+#pragma once
+
+#include <set>
+
+#include "passes/plan/storage.h"
+
+namespace tfc::passes {
+
+class EntryPlanner : public Lowering {
+ public:
+  EntryPlanner(ir::Module& module, const CacheLayout& cache, const ir::Graph& graph, const ir::Point& point);
+  ir::Plan run();
+
+  const ir::Module& module() const override { return module_; }
+  const ir::Graph& graph() const override { return graph_; }
+  ir::NodeId id() const override { return current_; }
+  bool used(ir::Value value) const override { return storage_.used(value); }
+  Location locate(ir::Value value) override { return storage_.locate(value); }
+  ir::Arg temporary(const std::string& name, ir::Dim bytes) override;
+  ir::Arg constant(const std::string& name, const std::vector<double>& values) override;
+  void call(ir::Record record) override;
+  void loop(ir::Dim iterations, const std::function<void()>& body) override;
+
+ private:
+  void lower(ir::NodeId id);
+  void fill_zeros(ir::NodeId id);
+  void copy_outputs();
+
+  ir::Module& module_;
+  const ir::Graph& graph_;
+  const ir::Point& point_;
+  ir::Plan plan_;
+  Storage storage_;
+  ir::NodeId current_;
+  std::string record_name_;
+  bool in_loop_ = false;
+  std::set<ir::NodeId> filled_;  // leaves of zeros that have their memory
+};
+
+/// Sets first and last of every buffer: the records that touch it; a buffer that a loop touches lives for all of it.
+void set_lifetimes(ir::Plan& plan);
+
+}  // namespace tfc::passes

@@ -1,0 +1,228 @@
+// Every entry of the library against the interpreter.
+#include "tools/verification.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/random.h"
+
+namespace tfc::tools {
+
+using ir::Space;
+
+double greatest_magnitude(const std::vector<double>& values) {
+  double most = 0;
+  for (const double value : values) most = std::isnan(value) ? value : std::max(most, std::abs(value));
+  return most;
+}
+
+namespace {
+
+/// The greatest difference, relative to the larger of the tensor's own greatest magnitude and `floor`.
+double relative_error(const std::vector<double>& compiled, const std::vector<double>& expected,
+                      double floor) {
+  double most = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = compiled[i] == expected[i] ? 0 : std::abs(compiled[i] - expected[i]);
+    if (std::isnan(difference)) return difference;
+    most = std::max(most, difference);
+  }
+  const double scale = std::max(greatest_magnitude(expected), floor);
+  return most == 0 ? 0 : scale > 0 ? most / scale : INFINITY;
+}
+
+}  // namespace
+
+Verification::Verification(const ir::Module& joint, const LoadedLibrary& library, const ir::Point& point)
+    : joint_(joint),
+      point_(point),
+      library_(library),
+      model_(library, 1, 1),
+      interpreter_(joint, point),
+      inputs_(random_inputs(joint, point, 7, true)),
+      batch_(model_.info(), inputs_, point) {
+  share_parameters();
+  interpreter_.inputs = inputs_;
+}
+
+void Verification::run() {
+  if (has("infer")) forward("infer", 0);
+  if (has("last")) forward("last", 1);
+  if (has("loss")) loss();
+  if (has("logprobs")) logprobs();
+  if (has("train")) train();
+  if (has("vjp")) vjp();
+  if (has("train") || has("vjp")) finite_differences();
+  if (has("step")) step();
+  if (has("decode")) decode();
+  threads();
+}
+
+void Verification::add(const std::string& group, const std::string& name, double error, double tolerance) {
+  checks.push_back({group, name, error, tolerance});
+}
+
+void Verification::add_bits(const std::string& group, const std::string& name, bool same) {
+  add(group, name, same ? 0 : 1, 0);
+}
+
+void Verification::compare(const std::string& group, const std::string& name,
+                           const std::vector<double>& compiled, const std::vector<double>& expected,
+                           double floor) {
+  add(group, name, relative_error(compiled, expected, floor), tolerance());
+}
+
+// What begins as a constant (biases 0, gains 1) is moved away from it: a bias that is forgotten must show.
+void Verification::share_parameters() {
+  Random random(3);
+  for (const tc_parameter& parameter : model_.parameters()) {
+    void* data = model_.api().parameter(model_.model(), parameter.name);
+    std::vector<double> values = model_.read(data, parameter.elements);
+    if (joint_.parameter(parameter.name)->init.kind == ir::Init::Kind::Constant) {
+      for (double& value : values) value += 0.1 * random.normal();
+      model_.write(data, values);
+      values = model_.read(data, parameter.elements);
+    }
+    interpreter_.write(Space::Params, parameter.name, values);
+  }
+}
+
+void Verification::forward(const char* entry, int last) {
+  interpreter_.run(graph(entry));
+  const ir::Tensor& expected = interpreter_.output("output");
+  std::vector<uint8_t> bytes(static_cast<size_t>(expected.elements() * model_.info().real_bytes));
+  void* outputs[] = {bytes.data()};
+  model_.check(model_.api().forward(model_.session(), &batch_.batch, last, outputs));
+  compare(entry, "output", model_.read(bytes.data(), expected.elements()), expected.data);
+}
+
+double Verification::mean_of_last_run() const {
+  const double count = interpreter_.output("loss.count")[0];
+  return count > 0 ? interpreter_.output("loss.sum")[0] / count : 0;
+}
+
+void Verification::loss() {
+  double mean = 0;
+  model_.check(model_.api().loss(model_.session(), &batch_.batch, &mean));
+  interpreter_.run(graph("loss"));
+  compare("loss", "mean", {mean}, {mean_of_last_run()});
+}
+
+void Verification::logprobs() {
+  interpreter_.run(graph("logprobs"));
+  const ir::Tensor& expected = interpreter_.output("logprobs");
+  std::vector<uint8_t> bytes(static_cast<size_t>(expected.elements() * model_.info().real_bytes));
+  model_.check(model_.api().logprobs(model_.session(), &batch_.batch, bytes.data()));
+  compare("logprobs", "logprobs", model_.read(bytes.data(), expected.elements()), expected.data);
+}
+
+void Verification::clear_gradients() {
+  std::vector<double>& grads = interpreter_.block(Space::Grads);
+  std::fill(grads.begin(), grads.end(), 0.0);
+}
+
+void Verification::compare_gradients(const std::string& group) {
+  const double floor = 1e-3 * greatest_magnitude(interpreter_.block(Space::Grads));
+  for (const tc_parameter& parameter : model_.parameters()) {
+    if (parameter.frozen) continue;
+    const void* gradient = model_.api().gradient(model_.model(), parameter.name);
+    const std::vector<double> expected = interpreter_.read(Space::Grads, parameter.name);
+    if (!gradient) {
+      add(group, std::string("grads:") + parameter.name, NAN, 0);
+    } else {
+      compare(group, std::string("grads:") + parameter.name, model_.read(gradient, parameter.elements),
+              expected, floor);
+    }
+  }
+}
+
+void Verification::train() {
+  double mean = 0;
+  model_.check(model_.api().backward(model_.session(), &batch_.batch, &mean));
+  clear_gradients();
+  interpreter_.run(graph("train"));
+  compare("train", "mean", {mean}, {mean_of_last_run()});
+  interpreter_.commit();
+  compare_gradients("train");
+  train_gradients_ = interpreter_.block(Space::Grads);
+}
+
+/// The float inputs whose gradients vjp returns, in the order of tc_api.
+std::vector<std::string> Verification::float_inputs() const {
+  std::vector<std::string> names;
+  for (const char* name : {"x", "src", "tgt", "memory"}) {
+    if (graph("vjp").output(std::string("grad_") + name).valid()) names.push_back(name);
+  }
+  return names;
+}
+
+void Verification::vjp() {
+  clear_gradients();
+  interpreter_.run(graph("vjp"));
+  const std::vector<std::string> names = float_inputs();
+  std::vector<std::vector<uint8_t>> bytes;
+  for (const std::string& name : names) {
+    bytes.emplace_back(static_cast<size_t>(inputs_.at(name).elements() * model_.info().real_bytes));
+  }
+  void* grad_inputs[4] = {};
+  for (size_t i = 0; i < bytes.size(); ++i) grad_inputs[i] = bytes[i].data();
+  const void* grad_outputs[] = {batch_.grad_output};
+  model_.check(model_.api().vjp(model_.session(), &forward_batch(), 0, grad_outputs, grad_inputs));
+  for (size_t i = 0; i < names.size(); ++i) {
+    const ir::Tensor& expected = interpreter_.output("grad_" + names[i]);
+    compare("vjp", "grad_" + names[i], model_.read(bytes[i].data(), expected.elements()), expected.data);
+  }
+  interpreter_.commit();
+  compare_gradients("vjp");
+}
+
+// Without targets, which a vjp does not read.
+const tc_batch& Verification::forward_batch() {
+  forward_batch_ = batch_.batch;
+  forward_batch_.targets = nullptr;
+  return forward_batch_;
+}
+
+void Verification::step() {
+  const bool from_loss = has("train");
+  double mean = 0;
+  const void* grad_outputs[] = {batch_.grad_output};
+  void* no_gradients[4] = {};
+  model_.check(from_loss
+                   ? model_.api().backward(model_.session(), &batch_.batch, &mean)
+                   : model_.api().vjp(model_.session(), &forward_batch(), 0, grad_outputs, no_gradients));
+  if (from_loss) interpreter_.block(Space::Grads) = train_gradients_;
+  tc_adamw settings{};
+  settings.size = sizeof settings;
+  settings.lr = 1e-3;
+  settings.beta1 = 0.9;
+  settings.beta2 = 0.95;
+  settings.eps = 1e-5;
+  settings.weight_decay = 0.1;
+  settings.clip = 1;
+  double norm = 0;
+  model_.check(model_.api().step(model_.session(), &settings, &norm));
+
+  const int64_t count = static_cast<int64_t>(model_.parameters().size());
+  ir::Tensor lr_scale(ir::DType::F64, {count}), decay(ir::DType::F64, {count});
+  for (int64_t i = 0; i < count; ++i) {
+    lr_scale[i] = 1;
+    decay[i] = model_.parameters()[static_cast<size_t>(i)].decayed;
+  }
+  const ir::Tensor one(ir::DType::F64, {}, {1.0});
+  interpreter_.inputs["count"] = one;
+  interpreter_.inputs["clip"] = one;
+  interpreter_.inputs["hyper"] = ir::Tensor(ir::DType::F64, {8}, {1e-3, 0.9, 0.95, 1e-5, 0.1, 1, 0, 0});
+  interpreter_.inputs["lr_scale"] = lr_scale;
+  interpreter_.inputs["decay"] = decay;
+  interpreter_.run(graph("step"));
+  compare("step", "norm", {norm}, {interpreter_.output("norm")[0]});
+  interpreter_.commit();
+  for (const tc_parameter& parameter : model_.parameters()) {
+    compare("step", std::string("params:") + parameter.name,
+            model_.read(model_.api().parameter(model_.model(), parameter.name), parameter.elements),
+            interpreter_.read(Space::Params, parameter.name));
+  }
+}
+
+}  // namespace tfc::tools

@@ -1,0 +1,77 @@
+// What `transformerc verify` compares; tools/verify.cpp prints it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/interpreter.h"
+#include "tools/call_inputs.h"
+#include "tools/loaded_library.h"
+
+namespace tfc::tools {
+
+struct Check {
+  std::string group, name;
+  double error = 0, tolerance = 0;
+  bool ok() const { return error <= tolerance; }  // false for NaN
+};
+
+/// NaN where there is one.
+double greatest_magnitude(const std::vector<double>& values);
+
+/// One library and one interpreter on the same parameters and inputs.
+class Verification {
+ public:
+  /// `joint`: the module in phase joint, from which `library` was compiled.
+  Verification(const ir::Module& joint, const LoadedLibrary& library, const ir::Point& point);
+
+  void run();
+
+  std::vector<Check> checks;
+  std::string differences_note;  // "12 of 148 parameters"
+
+ private:
+  bool has(const char* entry) const { return joint_.entry(entry) != nullptr; }
+  const ir::Graph& graph(const char* entry) const { return joint_.entry(entry)->graph; }
+  double tolerance() const { return joint_.real == ir::DType::F64 ? 1e-10 : 1e-5; }
+  void add(const std::string& group, const std::string& name, double error, double tolerance);
+  void add_bits(const std::string& group, const std::string& name, bool same);
+  void compare(const std::string& group, const std::string& name, const std::vector<double>& compiled,
+               const std::vector<double>& expected, double floor = 0);
+  void share_parameters();
+
+  // Entries against the interpreter.
+  void forward(const char* entry, int last);
+  void loss();
+  void logprobs();
+  void train();
+  void vjp();
+  void step();
+  double mean_of_last_run() const;
+  void clear_gradients();
+  void compare_gradients(const std::string& group);
+  std::vector<std::string> float_inputs() const;
+  const tc_batch& forward_batch();
+
+  // The interpreter against itself, the library against itself.
+  double objective();
+  double slope_along(const std::vector<double>& direction, const ir::Parameter& parameter);
+  void finite_differences();
+  std::vector<const ir::Parameter*> parameters_to_differentiate() const;
+  void decode();
+  void threads();
+  struct Results;
+  Results results_with(int threads);
+
+  const ir::Module& joint_;
+  const ir::Point point_;
+  const LoadedLibrary& library_;
+  LoadedModel model_;
+  ir::Interpreter interpreter_;
+  Inputs inputs_;
+  Batch batch_;
+  tc_batch forward_batch_{};
+  std::vector<double> train_gradients_;
+};
+
+}  // namespace tfc::tools

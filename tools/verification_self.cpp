@@ -1,0 +1,149 @@
+// The interpreter's gradients against differences of its own loss; the library's bits against its own.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tools/random.h"
+#include "tools/report.h"
+#include "tools/verification.h"
+
+namespace tfc::tools {
+
+using ir::Space;
+using ir::Symbol;
+
+/// What vjp differentiates, or the mean loss, at the interpreter's present parameters.
+double Verification::objective() {
+  if (has("train")) {
+    interpreter_.run(graph("loss"));
+    return mean_of_last_run();
+  }
+  interpreter_.run(graph("infer"));
+  const ir::Tensor& output = interpreter_.output("output");
+  double sum = 0;
+  for (int64_t i = 0; i < output.elements(); ++i) sum += output[i] * inputs_.at("grad_output")[i];
+  return sum;
+}
+
+/// The objective's derivative along a direction in one parameter, by differences of fourth order, so that the
+/// step may be large enough for rounding not to matter.
+double Verification::slope_along(const std::vector<double>& direction, const ir::Parameter& parameter) {
+  const std::vector<double> before = interpreter_.read(Space::Params, parameter.name);
+  const auto at = [&](double h) {
+    std::vector<double> moved = before;
+    for (size_t i = 0; i < moved.size(); ++i) moved[i] += h * direction[i];
+    interpreter_.write(Space::Params, parameter.name, moved);
+    return objective();
+  };
+  const double h = 1e-4;
+  const double slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
+  interpreter_.write(Space::Params, parameter.name, before);
+  return slope;
+}
+
+void Verification::finite_differences() {
+  const std::vector<double> gradients = has("train") ? train_gradients_ : interpreter_.block(Space::Grads);
+  const std::vector<const ir::Parameter*> chosen = parameters_to_differentiate();
+  const double floor = std::max(1e-3 * greatest_magnitude(gradients), 1e-12);
+  Random random(11);
+  for (const ir::Parameter* parameter : chosen) {
+    std::vector<double> direction(static_cast<size_t>(parameter->elements()));
+    double squares = 0, along = 0;
+    for (double& value : direction) {
+      value = random.normal();
+      squares += value * value;
+    }
+    for (size_t i = 0; i < direction.size(); ++i) {
+      direction[i] /= std::sqrt(squares);
+      along += direction[i] * gradients[static_cast<size_t>(parameter->offset) + i];
+    }
+    const double slope = slope_along(direction, *parameter);
+    const double scale = std::max({std::abs(along), std::abs(slope), floor});
+    add("finite differences", parameter->name, std::abs(slope - along) / scale, 1e-5);
+  }
+  differences_note =
+      std::to_string(chosen.size()) + " of " + std::to_string(joint_.parameters.size()) + " parameters";
+}
+
+/// All of a small model's; of a large one as many, evenly spread, as the interpreter runs in about 20
+/// seconds.
+std::vector<const ir::Parameter*> Verification::parameters_to_differentiate() const {
+  const double seconds_of_forward = forward_flops(joint_, point_) / 3e8 + 1e-4;
+  const size_t all = joint_.parameters.size();
+  const size_t count =
+      std::clamp<size_t>(static_cast<size_t>(20 / (4 * seconds_of_forward)), 3, all < 3 ? 3 : all);
+  std::vector<const ir::Parameter*> chosen;
+  for (size_t i = 0; i < std::min(count, all); ++i) {
+    const ir::Parameter& parameter = joint_.parameters[i * all / std::min(count, all)];
+    if (!parameter.frozen) chosen.push_back(&parameter);
+  }
+  return chosen;
+}
+
+/// Two splits of the tokens through the cache against one forward without padding.
+void Verification::decode() {
+  const int64_t T = point_[Symbol::T], B = point_[Symbol::B];
+  const Inputs inputs = without_padding(inputs_);
+  Batch whole(model_.info(), inputs, point_);
+  const int64_t row = model_.info().out_width * model_.info().real_bytes;
+  std::vector<uint8_t> expected(static_cast<size_t>(B * T * row)), part(expected.size());
+  void* outputs[] = {expected.data()};
+  tc_batch call = whole.batch;
+  call.targets = nullptr;
+  model_.check(model_.api().forward(model_.session(), &call, 0, outputs));
+  tc_batch memory = call;
+  memory.T = 0;
+  memory.tgt = nullptr;
+  memory.mask = nullptr;
+  const bool encodes = model_.info().kind == TC_KIND_ENCODER_DECODER;
+  for (const int64_t first : {int64_t{1}, std::max<int64_t>(1, T / 2)}) {
+    model_.check(model_.api().cache_reset(model_.session(), B, T, encodes ? &memory : nullptr));
+    bool same = true;
+    for (const auto& [begin, count] : {std::pair{int64_t{0}, first}, std::pair{first, T - first}}) {
+      if (count == 0) continue;
+      const tc_batch next = whole.slice(model_.info(), begin, count);
+      model_.check(model_.api().decode(model_.session(), &next, part.data()));
+      for (int64_t b = 0; b < B; ++b) {
+        same &= std::memcmp(part.data() + b * count * row, expected.data() + (b * T + begin) * row,
+                            static_cast<size_t>(count * row)) == 0;
+      }
+    }
+    add_bits("decode", "as forward, split at " + std::to_string(first), same);
+  }
+}
+
+struct Verification::Results {
+  std::vector<uint8_t> output, gradients;
+  double mean = 0;
+  bool operator==(const Results&) const = default;
+};
+
+Verification::Results Verification::results_with(int threads) {
+  LoadedModel model(library_, 1, threads);
+  Results results;
+  const ir::Type& type = graph("infer").type(graph("infer").output("output"));
+  results.output.resize(static_cast<size_t>(type.elements().at(point_) * model.info().real_bytes));
+  void* outputs[] = {results.output.data()};
+  model.check(model.api().forward(model.session(), &batch_.batch, 0, outputs));
+  const void* grad_outputs[] = {batch_.grad_output};
+  void* none[4] = {};
+  if (has("train")) {
+    model.check(model.api().backward(model.session(), &batch_.batch, &results.mean));
+  } else if (has("vjp")) {
+    model.check(model.api().vjp(model.session(), &forward_batch(), 0, grad_outputs, none));
+  }
+  if (const void* block = model.api().block(model.model(), TC_BLOCK_GRADIENTS)) {
+    const auto* bytes = static_cast<const uint8_t*>(block);
+    results.gradients.assign(bytes, bytes + model.info().parameter_block * model.info().real_bytes);
+  }
+  return results;
+}
+
+void Verification::threads() {
+  const Results one = results_with(1);
+  for (int count = 2; count <= 4; ++count) {
+    add_bits("threads", std::to_string(count) + " as 1", results_with(count) == one);
+  }
+}
+
+}  // namespace tfc::tools

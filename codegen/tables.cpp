@@ -189,8 +189,7 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
   for (const ir::Constant& blob : module_.constants) blobs.push_back(data_.doubles("blob." + blob.name, blob.values));
   const passes::CacheLayout cache = passes::cache_layout(module_);
   for (const passes::CacheTensor& tensor : cache.tensors) {
-    const auto width = tensor.type.width().constant();
-    caches.push_back(data_.structure({data_.text(tensor.name), data_.i64(*width), data_.program(tensor.offset),
+    caches.push_back(data_.structure({data_.text(tensor.name), data_.i64(tensor.width), data_.program(tensor.offset),
                                       data_.i32(tensor.cross), data_.i32(0)}));
   }
   const std::string kind = module_.facts.text("kind");

@@ -20,10 +20,10 @@ struct Key {
   std::string_view fallback;   // the default, as the documentation words it
   std::string_view meaning;
   double least = 0, most = 0;  // Integer, Real; of lists: of each element
-  std::string_view choices;    // Choice: "pre|post"
-  std::string_view later;      // what is refused for now ("attention windows"): 0, false, [] or the default are read.
+  std::string_view choices = {};// Choice: "pre|post"
+  std::string_view later = {};  // what is refused for now ("attention windows"): 0, false, [] or the default are read.
                                // Choice: "value: what it is|value: what it is"
-  std::string_view subtable;   // Table: whose keys it has
+  std::string_view subtable = {};// Table: whose keys it has
   bool above_least = false;    // Real: `least` itself is out of range
 };
 

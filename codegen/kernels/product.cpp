@@ -1,0 +1,193 @@
+// Matrix products C[M,N] (+)= A B, in three forms:
+//   nt  A [M,K], B = W^T with W [N,K]   a layer forward: x W^T + b
+//   nn  A [M,K], B [K,N]                its input's gradient: dy W
+//   tn  A = Y^T with Y [K,M], B [K,N]   its weight's gradient: dy^T x
+//
+// A task is a block of C, a few hundred rows by a few strips of columns, cut by the shapes alone. It walks K in blocks:
+// the strips' part of B is packed into panels (transposed on the way in form nt, so that a weight needs no second
+// layout), then row tile by row tile multiplies them from cache (Goto, van de Geijn 2008, with the loops over B and A
+// exchanged: a tile's rows of A stay in the first-level cache while the panels of B stream from the second).
+//
+// An element of C is one chain of fma over ascending k, continued through C from block to block, whatever the tile's
+// height and the block's place: a row alone has the same bits as in a batch.
+#include "codegen/kernels/kernels.h"
+
+#include "codegen/kernels/product_tile.h"
+
+namespace tfc::codegen {
+
+namespace {
+
+// As passes/lower/product_plan.h, which sizes tasks and scratch.
+constexpr int64_t kStripColumns = 32;  // unit of column blocks; a multiple of every tile's width
+
+// Addresses this far apart share a set of a first-level cache (32 KB, 8 ways), or one of two.
+constexpr int64_t kCachePeriod = 2048, kCacheWays = 8;
+
+enum Slot { kC, kA, kB, kBias, kM, kN, kK, kLdc, kLda, kLdb, kAccumulate, kRowBlocks, kColumnBlocks, kParts, kPartStride };
+
+struct Range {
+  Val first, last;
+  Val size() const { return last - first; }
+};
+
+/// Part number `part` of 0..total-1 in `parts` nearly equal parts.
+Range share(Val total, Val parts, Val part) { return {total * part / parts, total * (part + 1) / parts}; }
+
+/// Rows in tiles of nearly equal height, the last the lowest: 128 rows are 9 x 13 + 11, not 9 x 14 + 2.
+struct RowTiles {
+  Range all;
+  Val count, height;
+};
+
+/// What a task computes.
+struct Block {
+  Range columns, depths;
+  RowTiles rows;
+  Val strips;  // of a tile's width in the columns
+  Ptr out;     // where this part of K goes
+};
+
+struct ProductEmitter {
+  KernelBuilder& k;
+  std::string form;
+  int64_t depth_block;
+  int64_t block_columns;  // greatest number of columns of a task
+  TileShape shape;
+
+  Ptr start, panels, panel_a;  // scratch
+  Ptr a, b, c;
+
+  ProductEmitter(KernelBuilder& builder, const ir::KernelSpec& spec)
+      : k(builder),
+        form(spec.attributes.text("form")),
+        depth_block(spec.attributes.integer("depth")),
+        block_columns(spec.attributes.integer("columns")),
+        shape(tile_shape(k.target(), k.real())) {
+    a = k.pointer(kA), b = k.pointer(kB), c = k.pointer(kC);
+    start = k.scratch(k.real());
+    panels = k.at(start, k.index(block_columns));
+    panel_a = k.at(panels, k.index(depth_block * block_columns + shape.lanes * shape.columns));
+  }
+
+  void call(llvm::Function* function, std::initializer_list<llvm::Value*> arguments) {
+    k.ir().CreateCall(function, llvm::ArrayRef<llvm::Value*>(arguments.begin(), arguments.size()));
+  }
+
+  /// What every row begins with: the bias, or zeros.
+  void fill_start(Range columns) {
+    k.zero(start, k.index(block_columns));
+    const Ptr bias = k.pointer(kBias);
+    k.if_(!k.is_null(bias), [&] {
+      k.vector_loop("bias", columns.size(), [&](Lane lane) {
+        k.store(start, lane, k.load(k.at(bias, columns.first), lane));
+      });
+    });
+  }
+
+  Ptr panel(Val strip) { return k.at(panels, strip * (depth_block * shape.columns)); }
+
+  void pack_b(Range columns, Val strips, Val d, Val depth) {
+    const Val ldb = k.integer(kLdb);
+    if (form != "nt") {
+      call(pack_rows_function(k, shape.columns),
+           {k.at(b, d * ldb + columns.first).base, ldb.raw(), panels.base, columns.size().raw(), depth.raw(),
+            strips.raw(), k.index(shape.columns).raw(), k.index(depth_block * shape.columns).raw()});
+      return;
+    }
+    k.loop("pack", strips, [&](Val strip) {
+      const Val first = columns.first + strip * shape.columns;
+      const Val width = k.min(columns.last - first, k.index(shape.columns));
+      call(pack_transposed_function(k, shape.columns),
+           {k.at(b, first * ldb + d).base, ldb.raw(), panel(strip).base, width.raw(), depth.raw()});
+    });
+  }
+
+  /// All of the block's columns of Y as panels of rows of A (form tn).
+  void pack_a(const RowTiles& rows, Val d, Val depth) {
+    const Val lda = k.integer(kLda);
+    call(pack_rows_function(k, shape.panel_rows),
+         {k.at(a, d * lda + rows.all.first).base, lda.raw(), panel_a.base, (k.integer(kM) - rows.all.first).raw(),
+          depth.raw(), rows.count.raw(), rows.height.raw(), k.index(depth_block * shape.panel_rows).raw()});
+  }
+
+  /// Tile `tile`'s part of A in place, or a copy where its rows would all fall on the same few sets of the cache.
+  std::pair<Ptr, Val> rows_of_a(Val row, Val height, Val d, Val depth) {
+    const Val lda = k.integer(kLda);
+    const Ptr source = k.at(a, row * lda + d);
+    const int64_t period = kCachePeriod / ir::dtype_bytes(k.real());
+    Var pointer = k.var(k.wrap(source.base)), stride = k.var(lda);
+    k.if_((lda % period == 0) & (height >= kCacheWays / 2), [&] {
+      const Val copy_stride = k.index(depth_block + kLanes);
+      call(copy_rows_function(k),
+           {source.base, lda.raw(), panel_a.base, height.raw(), depth.raw(), copy_stride.raw()});
+      pointer.set(k.wrap(panel_a.base));
+      stride.set(copy_stride);
+    });
+    return {Ptr{pointer.get().raw(), a.element}, stride.get()};
+  }
+
+  void multiply_tile(const Block& block, Val tile, Val d, Val depth, Val begins) {
+    const LeftOperand operand = form == "tn" ? LeftOperand::Panel : LeftOperand::Rows;
+    const Val row = block.rows.all.first + tile * block.rows.height;
+    const Val height = k.min(block.rows.height, block.rows.all.last - row);
+    const auto [rows, stride] = operand == LeftOperand::Panel
+                                    ? std::pair{k.at(panel_a, tile * (depth_block * shape.panel_rows)), k.index(0)}
+                                    : rows_of_a(row, height, d, depth);
+    const Ptr table{tile_table(k, operand), k.ir().getPtrTy()};
+    llvm::FunctionType* type = tile_function(k, operand, 1)->getFunctionType();
+    llvm::Value* function = k.load(table, height - 1).raw();
+    const Val ldc = k.integer(kLdc);
+    k.loop("strip", block.strips, [&](Val strip) {
+      const Val offset = strip * shape.columns;
+      const Ptr target = k.at(block.out, row * ldc + block.columns.first + offset);
+      llvm::Value* begin = k.ir().CreateSelect(begins.raw(), k.at(start, offset).base,
+                                               llvm::ConstantPointerNull::get(k.ir().getPtrTy()));
+      k.ir().CreateCall(type, function,
+                        {rows.base, stride.raw(), panel(strip).base, target.base, ldc.raw(), begin, depth.raw(),
+                         (block.columns.size() - offset).raw()});
+    });
+  }
+
+  Block block_of(Val task) {
+    const Val column_blocks = k.integer(kColumnBlocks), row_blocks = k.integer(kRowBlocks), n = k.integer(kN);
+    const Val number = task % (column_blocks * row_blocks), part = task / (column_blocks * row_blocks);
+    const Range units = share((n + (kStripColumns - 1)) / kStripColumns, column_blocks, number % column_blocks);
+    Block block;
+    block.columns = {units.first * kStripColumns, k.min(units.last * kStripColumns, n)};
+    block.strips = (block.columns.size() + (shape.columns - 1)) / shape.columns;
+    block.rows.all = share(k.integer(kM), row_blocks, number / column_blocks);
+    block.rows.count = (block.rows.all.size() + (shape.rows - 1)) / shape.rows;
+    block.rows.height = (block.rows.all.size() + (block.rows.count - 1)) / block.rows.count;
+    block.depths = share(k.integer(kK), k.integer(kParts), part);
+    block.out = k.at(c, part * k.integer(kPartStride));
+    return block;
+  }
+
+  void task(Val number) {
+    const Block block = block_of(number);
+    fill_start(block.columns);
+    k.loop("depths", block.depths.first, block.depths.last, depth_block, [&](Val d) {
+      const Val depth = k.min(block.depths.last - d, k.index(depth_block));
+      const Val begins = (d == block.depths.first) & (k.integer(kAccumulate) == 0);
+      pack_b(block.columns, block.strips, d, depth);
+      if (form == "tn") pack_a(block.rows, d, depth);
+      k.loop("tile", block.rows.count, [&](Val tile) { multiply_tile(block, tile, d, depth, begins); });
+    });
+  }
+};
+
+/// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task}
+/// slots: C, A, B, bias (or null), M, N, K, ldc, lda, ldb, accumulate (1: C += ), row blocks, column blocks, parts,
+/// part stride. tasks = row blocks * column blocks * parts; part p of K goes to C + p * part stride.
+llvm::Function* emit_product(KernelBuilder& k, const ir::KernelSpec& spec) {
+  ProductEmitter emitter(k, spec);
+  k.for_tasks([&](Val task) { emitter.task(task); });
+  return k.finish();
+}
+
+}  // namespace
+
+std::vector<KernelFamily> product_kernels() { return {{"product", emit_product}}; }
+
+}  // namespace tfc::codegen

@@ -1,0 +1,223 @@
+#include "codegen/kernels/product_tile.h"
+
+#include <algorithm>
+
+namespace tfc::codegen {
+
+namespace {
+
+// Steps of depth in one iteration of a tile's loop. With A in place LLVM schedules the addresses of several steps ahead
+// of the multiplications and spills accumulators; from a panel it does not.
+int depth_unroll(LeftOperand form) { return form == LeftOperand::Rows ? 1 : 2; }
+
+std::string type_suffix(KernelBuilder& k) { return "." + std::string(ir::dtype_name(k.real())); }
+
+/// The function of that name, made by `emit` where this module does not have it yet.
+llvm::Function* shared_function(KernelBuilder& k, const std::string& name, const std::string& signature,
+                                const std::function<void(KernelBuilder&)>& emit) {
+  llvm::Module& module = *k.function()->getParent();
+  if (llvm::Function* known = module.getFunction(name)) return known;
+  KernelBuilder helper(module, k.target(), name, k.real(), signature);
+  emit(helper);
+  return helper.finish();
+}
+
+std::string form_name(LeftOperand form) { return form == LeftOperand::Rows ? "tc.tile_rows" : "tc.tile_panel"; }
+
+struct Accumulators {
+  KernelBuilder& k;
+  TileShape shape;
+  int height;
+  std::vector<Var> vars;
+
+  Accumulators(KernelBuilder& builder, TileShape tile, int rows) : k(builder), shape(tile), height(rows) {
+    Val zeros = k.splat(k.number(0.0), shape.lanes);
+    for (int i = 0; i < 2 * height; ++i) vars.push_back(k.var(zeros));
+  }
+  Var& at(int row, int half) { return vars[static_cast<size_t>(2 * row + half)]; }
+
+  void each(const std::function<void(Var& accumulator, int row, int half)>& body) {
+    for (int row = 0; row < height; ++row) {
+      for (int half = 0; half < 2; ++half) body(at(row, half), row, half);
+    }
+  }
+};
+
+/// `full` where all of a panel's columns exist, else `masked` with the masks of its two vectors.
+void by_columns(KernelBuilder& k, const TileShape& shape, Val columns, const std::function<void()>& full,
+                const std::function<void(Val mask0, Val mask1)>& masked) {
+  k.if_(columns >= shape.columns, full, [&] {
+    masked(k.first_lanes_mask(columns, shape.lanes), k.first_lanes_mask(columns - shape.lanes, shape.lanes));
+  });
+}
+
+void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
+  const TileShape shape = tile_shape(k.target(), k.real());
+  const Ptr a = k.pointer(0), b = k.pointer(2), c = k.pointer(3), start = k.pointer(5);
+  const Val lda = k.integer(1), ldc = k.integer(4), depth = k.integer(6), columns = k.integer(7);
+  const int n = shape.columns, lanes = shape.lanes;
+  auto element = [&](int row, int half) { return ldc * row + half * lanes; };
+
+  Accumulators sums(k, shape, height);
+  k.if_(
+      k.is_null(start),
+      [&] {
+        by_columns(
+            k, shape, columns,
+            [&] { sums.each([&](Var& sum, int row, int half) { sum.set(k.load_vector(c, element(row, half), lanes)); }); },
+            [&](Val mask0, Val mask1) {
+              sums.each([&](Var& sum, int row, int half) {
+                sum.set(k.load_vector(c, element(row, half), lanes, half ? mask1 : mask0));
+              });
+            });
+      },
+      [&] { sums.each([&](Var& sum, int, int half) { sum.set(k.load_vector(start, k.index(half * lanes), lanes)); }); });
+
+  k.unrolled_loop("depth", k.index(0), depth, depth_unroll(form), [&](Val d) {
+    const Val b0 = k.load_vector(b, d * n, lanes), b1 = k.load_vector(b, d * n + lanes, lanes);
+    for (int row = 0; row < height; ++row) {
+      const Val at = form == LeftOperand::Panel ? d * shape.panel_rows + row : lda * row + d;
+      const Val x = k.splat(k.load(a, at), lanes);
+      sums.at(row, 0).set(k.fma(x, b0, sums.at(row, 0).get()));
+      sums.at(row, 1).set(k.fma(x, b1, sums.at(row, 1).get()));
+    }
+  });
+
+  by_columns(
+      k, shape, columns,
+      [&] { sums.each([&](Var& sum, int row, int half) { k.store(c, element(row, half), sum.get()); }); },
+      [&](Val mask0, Val mask1) {
+        sums.each([&](Var& sum, int row, int half) {
+          k.store_vector(c, element(row, half), sum.get(), half ? mask1 : mask0);
+        });
+      });
+}
+
+/// Transposes a square of vectors: at distance d, the lanes whose index has bit d clear stay in the upper vector of
+/// each pair (i, i + d), the others move to the lower one.
+std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows) {
+  const int n = static_cast<int>(rows.size());
+  for (int d = 1; d < n; d *= 2) {
+    std::vector<int> upper, lower;
+    for (int j = 0; j < n; ++j) {
+      upper.push_back(j & d ? n + j - d : j);
+      lower.push_back(j & d ? n + j : j + d);
+    }
+    for (int i = 0; i < n; ++i) {
+      if (i & d) continue;
+      const Val a = rows[static_cast<size_t>(i)], b = rows[static_cast<size_t>(i + d)];
+      rows[static_cast<size_t>(i)] = k.shuffle(a, b, upper);
+      rows[static_cast<size_t>(i + d)] = k.shuffle(a, b, lower);
+    }
+  }
+  return rows;
+}
+
+void emit_pack_transposed(KernelBuilder& k, int width) {
+  const int lanes = tile_shape(k.target(), k.real()).lanes;
+  const Ptr source = k.pointer(0), panel = k.pointer(2);
+  const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4);
+  k.loop("group", k.index(0), k.index(width), lanes, [&](Val first) {
+    std::vector<Ptr> column;
+    for (int j = 0; j < lanes; ++j) column.push_back(k.at(source, k.min(first + j, columns - 1) * ld));
+    auto block = [&](Val d, const std::function<Val(Ptr)>& load) {
+      std::vector<Val> vectors;
+      for (Ptr p : column) vectors.push_back(load(p));
+      vectors = transpose(k, vectors);
+      for (int j = 0; j < lanes; ++j) k.store(panel, (d + j) * width + first, vectors[static_cast<size_t>(j)]);
+    };
+    const Val whole = depth / lanes * lanes;
+    k.loop("depth", k.index(0), whole, lanes, [&](Val d) {
+      block(d, [&](Ptr p) { return k.load_vector(p, d, lanes); });
+    });
+    k.if_(whole < depth, [&] {
+      const Val mask = k.first_lanes_mask(depth - whole, lanes);
+      block(whole, [&](Ptr p) { return k.load_vector(p, whole, lanes, mask); });
+    });
+  });
+}
+
+void emit_pack_rows(KernelBuilder& k, int width) {
+  const int lanes = tile_shape(k.target(), k.real()).lanes;
+  const Ptr source = k.pointer(0), panels = k.pointer(2);
+  const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4), count = k.integer(5), step = k.integer(6),
+            stride = k.integer(7);
+  auto copy = [&](Val panel, Val d, const std::function<Val(Val from, int first)>& load) {
+    for (int first = 0; first < width; first += lanes) {
+      k.store(panels, panel * stride + d * width + first, load(d * ld + panel * step, first));
+    }
+  };
+  // The panels that lie wholly inside are filled together, so that rows of the source are read in long pieces.
+  const Val whole = k.max(k.index(0), k.min(count, (columns - width + step) / step));
+  k.loop("depth", depth, [&](Val d) {
+    k.loop("panel", whole, [&](Val panel) {
+      copy(panel, d, [&](Val from, int first) { return k.load_vector(source, from + first, lanes); });
+    });
+  });
+  k.loop("edge", whole, count, 1, [&](Val panel) {
+    std::vector<Val> masks;
+    for (int first = 0; first < width; first += lanes) {
+      masks.push_back(k.first_lanes_mask(columns - panel * step - first, lanes));
+    }
+    k.loop("depth", depth, [&](Val d) {
+      copy(panel, d, [&](Val from, int first) {
+        return k.load_vector(source, from + first, lanes, masks[static_cast<size_t>(first / lanes)]);
+      });
+    });
+  });
+}
+
+void emit_copy_rows(KernelBuilder& k) {
+  const Ptr source = k.pointer(0), copy = k.pointer(2);
+  const Val ld = k.integer(1), rows = k.integer(3), depth = k.integer(4), stride = k.integer(5);
+  k.loop("row", rows, [&](Val row) {
+    k.vector_loop("depth", depth, [&](Lane lane) {
+      k.store(k.at(copy, row * stride), lane, k.load(k.at(source, row * ld), lane));
+    });
+  });
+}
+
+}  // namespace
+
+TileShape tile_shape(const Target& target, ir::DType real) {
+  TileShape shape{};
+  shape.rows = target.registers >= 32 ? 14 : 6;
+  shape.lanes = target.vector_bytes / static_cast<int>(ir::dtype_bytes(real));
+  shape.columns = 2 * shape.lanes;
+  shape.panel_rows = (shape.rows + shape.lanes - 1) / shape.lanes * shape.lanes;
+  return shape;
+}
+
+llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height) {
+  const std::string name = form_name(form) + type_suffix(k) + "." + std::to_string(height);
+  return shared_function(k, name, "pippipii", [&](KernelBuilder& helper) { emit_tile(helper, form, height); });
+}
+
+llvm::Value* tile_table(KernelBuilder& k, LeftOperand form) {
+  llvm::Module& module = *k.function()->getParent();
+  const std::string name = form_name(form) + "s" + type_suffix(k);
+  if (llvm::GlobalVariable* known = module.getNamedGlobal(name)) return known;
+  std::vector<llvm::Constant*> tiles;
+  for (int height = 1; height <= tile_shape(k.target(), k.real()).rows; ++height) {
+    tiles.push_back(tile_function(k, form, height));
+  }
+  auto* type = llvm::ArrayType::get(k.ir().getPtrTy(), tiles.size());
+  return new llvm::GlobalVariable(module, type, /*isConstant=*/true, llvm::GlobalValue::InternalLinkage,
+                                  llvm::ConstantArray::get(type, tiles), name);
+}
+
+llvm::Function* pack_rows_function(KernelBuilder& k, int width) {
+  return shared_function(k, "tc.pack_rows" + type_suffix(k) + "." + std::to_string(width), "pipiiiii",
+                         [&](KernelBuilder& helper) { emit_pack_rows(helper, width); });
+}
+
+llvm::Function* copy_rows_function(KernelBuilder& k) {
+  return shared_function(k, "tc.copy_rows" + type_suffix(k), "pipiii", emit_copy_rows);
+}
+
+llvm::Function* pack_transposed_function(KernelBuilder& k, int width) {
+  return shared_function(k, "tc.pack_transposed" + type_suffix(k) + "." + std::to_string(width), "pipii",
+                         [&](KernelBuilder& helper) { emit_pack_transposed(helper, width); });
+}
+
+}  // namespace tfc::codegen

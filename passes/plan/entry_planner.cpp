@@ -13,11 +13,21 @@ using ir::Value;
 
 EntryPlanner::EntryPlanner(ir::Module& module, const CacheLayout& cache, const ir::Graph& graph,
                            const ir::Point& point)
-    : module_(module), graph_(graph), point_(point), storage_(module, cache, graph, plan_) {}
+    : module_(module), graph_(graph), point_(point), storage_(module, cache, graph, plan_) {
+  for (const Storage::Copy& copy : storage_.copies()) {
+    if (!copy.at_end) copies_.emplace(copy.value.node, copy);
+  }
+}
 
 ir::Plan EntryPlanner::run() {
-  for (NodeId id : schedule(graph_, point_)) lower(id);
-  copy_outputs();
+  for (NodeId id : schedule(graph_, point_)) {
+    lower(id);
+    const auto [begin, end] = copies_.equal_range(id);
+    for (auto copy = begin; copy != end; ++copy) copy_output(copy->second);
+  }
+  for (const Storage::Copy& copy : storage_.copies()) {
+    if (copy.at_end) copy_output(copy);
+  }
   set_lifetimes(plan_);
   return std::move(plan_);
 }
@@ -54,15 +64,13 @@ void EntryPlanner::fill_zeros(NodeId id) {
   }
 }
 
-void EntryPlanner::copy_outputs() {
-  for (const Storage::Copy& copy : storage_.copies()) {
-    current_ = copy.value.node;
-    record_name_ = graph_.node(current_).name + ".copy";
-    if (graph_.node(current_).op == OpKind::Zeros) {
-      write_zeros(*this, copy.to, graph_.type(copy.value));
-    } else {
-      write_copy(*this, copy.to, locate(copy.value), graph_.type(copy.value));
-    }
+void EntryPlanner::copy_output(const Storage::Copy& copy) {
+  current_ = copy.value.node;
+  record_name_ = graph_.node(current_).name + ".copy";
+  if (graph_.node(current_).op == OpKind::Zeros) {
+    write_zeros(*this, copy.to, graph_.type(copy.value));
+  } else {
+    write_copy(*this, copy.to, locate(copy.value), graph_.type(copy.value));
   }
 }
 

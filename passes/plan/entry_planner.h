@@ -25,7 +25,7 @@ class EntryPlanner : public Lowering {
  private:
   void lower(ir::NodeId id);
   void fill_zeros(ir::NodeId id);
-  void copy_outputs();
+  void copy_output(const Storage::Copy& copy);
 
   ir::Module& module_;
   const ir::Graph& graph_;
@@ -35,6 +35,7 @@ class EntryPlanner : public Lowering {
   ir::NodeId current_;
   std::string record_name_;
   bool in_loop_ = false;
+  std::multimap<ir::NodeId, Storage::Copy> copies_;  // to be made as soon as the node has run
   std::set<ir::NodeId> filled_;  // leaves of zeros that have their memory
 };
 

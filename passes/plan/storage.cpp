@@ -82,7 +82,8 @@ void Storage::place_output(const ir::Output& output, int external) {
   if (has_own_storage(output.value) && !places_.contains(output.value) && !is_read(to.pointer.space)) {
     places_[output.value] = to;
   } else if (!same_memory(locate(output.value), to)) {
-    copies_.push_back({output.value, to});
+    const bool leaf = ir::info(graph_.node(output.value.node).op).op_class == ir::OpClass::Leaf;
+    copies_.push_back({output.value, to, leaf || is_read(to.pointer.space)});
   }
 }
 

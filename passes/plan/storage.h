@@ -17,12 +17,13 @@ namespace tfc::passes {
 ///   operands of concat    columns of the concat's result, when a kernel makes them for it alone
 ///   donated operands      the result takes over their storage
 ///   outputs               made in place: in the caller's memory, or in the state that the output's name names;
-///                         inputs, views and second names of a value are copied at the end
+///                         inputs, views and second names of a value are copied
 class Storage {
  public:
   struct Copy {
-    ir::Value value;  // to be copied into `to` when all else has run
+    ir::Value value;
     Location to;
+    bool at_end;  // when all else has run: the value is no node's result, or `to` is read before
   };
 
   Storage(const ir::Module& module, const CacheLayout& cache, const ir::Graph& graph, ir::Plan& plan);

@@ -1,0 +1,157 @@
+#include "passes/lower/product_plan.h"
+
+#include <algorithm>
+
+#include "ir/check.h"
+
+namespace tfc::passes {
+
+namespace {
+
+using ir::Dim;
+
+// Of codegen/kernels/product.cpp: columns are cut at multiples of this.
+constexpr int64_t kStripColumns = 32;
+// Enough tasks for the cores of a desktop machine, where a product is large enough to have them.
+constexpr int64_t kTasks = 12;
+// A task's block of C: panels of B [k block, columns] and the rows of A that pass over them stay in the second-level
+// cache. Below the least height a task packs more than it multiplies.
+constexpr int64_t kBlockStrips = 4;
+constexpr int64_t kBlockRows = 256, kLeastRows = 56;
+constexpr int64_t kPartDepth = 256;
+// Greatest tile height and vector width of any target, for the scratch.
+constexpr int64_t kTileRows = 14, kTileColumns = 32, kPanelRows = 16;
+
+int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t element_bytes(const Lowering& lowering) { return ir::dtype_bytes(lowering.module().real); }
+
+/// Steps of k whose panels fit: half as many of the larger type.
+int64_t depth_block(const Lowering& lowering) { return 1024 / element_bytes(lowering); }
+
+struct Cut {
+  Dim row_blocks, column_blocks, parts = 1;
+  int64_t columns = 0;       // greatest of a block
+  int64_t panel_rows = 0;    // rows of A in panels, form tn
+};
+
+/// Forms nt and nn: m is the number of tokens. More than one block of rows repeats the packing of B, so that few
+/// tokens are cut by columns alone.
+Cut cut_forward(const Product& product) {
+  const int64_t strips = ceiling(product.n, kStripColumns);
+  const int64_t narrow = std::clamp<int64_t>(strips / kTasks, 1, kBlockStrips);
+  const int64_t wide = std::min(strips, kBlockStrips);
+  const Dim tall = ceildiv(product.m, kBlockRows);
+  const Dim many = min(Dim(1), tall - 1);  // 1 from the second block of rows on
+  auto choose = [&](int64_t few_rows, int64_t many_rows) { return Dim(few_rows) + Dim(many_rows - few_rows) * many; };
+
+  Cut cut;
+  cut.columns = std::max(narrow, wide) * kStripColumns;
+  cut.column_blocks = choose(ceiling(strips, narrow), ceiling(strips, wide));
+  const Dim wanted = choose(ceiling(kTasks, ceiling(strips, narrow)), ceiling(kTasks, ceiling(strips, wide)));
+  cut.row_blocks = max(tall, min(ceildiv(product.m, kLeastRows), wanted));
+  return cut;
+}
+
+/// Form tn: m and n are a weight's sizes, k the number of tokens, cut into parts where there are few blocks.
+Cut cut_weight_gradient(const Product& product) {
+  const int64_t m = product.m.constant().value_or(kBlockRows);
+  const int64_t strips = ceiling(product.n, kStripColumns);
+  Cut cut;
+  int64_t rows = ceiling(m, kBlockRows), wide = std::min(strips, kBlockStrips);
+  if (rows * ceiling(strips, wide) < kTasks) wide = std::min<int64_t>(wide, 2);
+  const int64_t columns = ceiling(strips, wide);
+  rows = std::max(rows, std::min(ceiling(m, kLeastRows), ceiling(kTasks, columns)));
+  cut.columns = wide * kStripColumns;
+  cut.row_blocks = rows;
+  cut.column_blocks = columns;
+  cut.panel_rows = kBlockRows + kTileRows;
+  if (rows * columns < kTasks && product.c.stride == product.n) {
+    cut.parts = min(ceildiv(product.k, kPartDepth), Dim(ceiling(kTasks, rows * columns)));
+  }
+  return cut;
+}
+
+/// As the kernel lays it out: the row that sums begin with, panels of B, panels or copied rows of A.
+Dim scratch_bytes(const Cut& cut, int64_t depth, int64_t bytes) {
+  const int64_t panels_b = depth * cut.columns + kPanelRows * kTileColumns;
+  const int64_t copied_rows = kTileRows * (depth + kPanelRows);
+  const int64_t panels_a = cut.panel_rows * 4 / 3 * depth + kPanelRows * depth;  // 8 columns for 6 rows at worst
+  const int64_t elements = cut.columns + panels_b + std::max(copied_rows, cut.panel_rows ? panels_a : 0);
+  return ceiling(elements * bytes, 64) * 64;
+}
+
+}  // namespace
+
+ir::Attributes real_attribute(const Lowering& lowering) { return {{"f", lowering.real_name()}}; }
+
+namespace {
+
+/// out[i] (+)= parts[0][i] + parts[1][i] + ...
+void lower_add_parts(Lowering& lowering, ir::Arg out, ir::Arg parts, const Dim& elements, const Dim& count,
+                     const Dim& accumulate) {
+  ir::Record record;
+  record.kernel = {"add_parts", real_attribute(lowering)};
+  record.tasks = ceildiv(elements, 4096);
+  record.args = {out,
+                 parts,
+                 Lowering::integer(elements),
+                 Lowering::integer(count),
+                 Lowering::integer(elements),
+                 Lowering::integer(accumulate),
+                 Lowering::integer(record.tasks)};
+  record.flops = elements * count;
+  record.bytes = elements * (count + 1) * Dim(element_bytes(lowering));
+  lowering.call(std::move(record));
+}
+
+}  // namespace
+
+void lower_product(Lowering& lowering, const Product& product) {
+  const int64_t bytes = element_bytes(lowering), depth = depth_block(lowering);
+  const Dim n = product.n;
+  const Cut cut = product.form == "tn" ? cut_weight_gradient(product) : cut_forward(product);
+  const bool in_parts = !(cut.parts == Dim(1));
+  const ir::Arg out =
+      in_parts ? lowering.temporary("parts", product.m * n * cut.parts * Dim(bytes)) : product.c.pointer;
+
+  ir::Record record;
+  record.kernel = {"product",
+                   {{"f", lowering.real_name()}, {"form", product.form}, {"depth", depth}, {"columns", cut.columns}}};
+  record.tasks = cut.row_blocks * cut.column_blocks * cut.parts;
+  record.args = {out, product.a.pointer, product.b.pointer, product.bias};
+  for (const Dim& number : {product.m, n, product.k, Dim(product.c.stride), Dim(product.a.stride),
+                            Dim(product.b.stride), in_parts ? Dim(0) : product.accumulate, cut.row_blocks,
+                            cut.column_blocks, cut.parts, product.m * n}) {
+    record.args.push_back(Lowering::integer(number));
+  }
+  record.scratch = scratch_bytes(cut, depth, bytes);
+  record.flops = Dim(2) * product.m * n * product.k;
+  record.bytes = (product.m * product.k + product.k * n + product.m * n) * Dim(bytes);
+  lowering.call(std::move(record));
+  if (in_parts) lower_add_parts(lowering, product.c.pointer, out, product.m * n, cut.parts, product.accumulate);
+}
+
+void lower_column_sum(Lowering& lowering, ir::Arg out, const Location& dy, const Dim& rows, const Dim& accumulate) {
+  const int64_t bytes = element_bytes(lowering);
+  const int64_t stripes = ceiling(dy.width, 64);
+  const int64_t least_parts = ceiling(8, stripes);
+  const Dim parts = least_parts == 1 ? Dim(1) : min(ceildiv(rows, kPartDepth), Dim(least_parts));
+  const bool in_parts = !(parts == Dim(1));
+  const ir::Arg target = in_parts ? lowering.temporary("parts", parts * Dim(dy.width * bytes)) : out;
+
+  ir::Record record;
+  record.kernel = {"column_sum", real_attribute(lowering)};
+  record.tasks = parts * Dim(stripes);
+  record.args = {target, dy.pointer};
+  for (const Dim& number : {rows, Dim(dy.width), Dim(dy.stride), in_parts ? Dim(0) : accumulate, Dim(stripes), parts,
+                            Dim(dy.width)}) {
+    record.args.push_back(Lowering::integer(number));
+  }
+  record.flops = rows * Dim(dy.width);
+  record.bytes = rows * Dim(dy.width * bytes);
+  lowering.call(std::move(record));
+  if (in_parts) lower_add_parts(lowering, out, target, dy.width, parts, accumulate);
+}
+
+}  // namespace tfc::passes

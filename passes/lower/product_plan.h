@@ -1,0 +1,29 @@
+// How products are cut into tasks, by their shapes alone. The kernel's side is codegen/kernels/product.cpp.
+#pragma once
+
+#include <string>
+
+#include "passes/lower/lowering.h"
+
+namespace tfc::passes {
+
+/// C[m,n] (+)= A B. Form "nt": A [m,k], B as [n,k]; "nn": A [m,k], B [k,n]; "tn": A as [k,m], B [k,n].
+struct Product {
+  std::string form;
+  Location c, a, b;
+  ir::Arg bias{ir::Arg::Kind::Pointer, ir::Space::Workspace, -1, 0};  // null: none
+  ir::Dim m, k;
+  int64_t n = 0;
+  ir::Dim accumulate = 0;  // 1: C keeps what it has
+};
+
+/// Calls the product's kernel, and for a long `k` of a small result the sum of its parts.
+void lower_product(Lowering& lowering, const Product& product);
+
+/// out[n] (+)= column sums of dy [rows, n].
+void lower_column_sum(Lowering& lowering, ir::Arg out, const Location& dy, const ir::Dim& rows,
+                      const ir::Dim& accumulate);
+
+ir::Attributes real_attribute(const Lowering& lowering);
+
+}  // namespace tfc::passes

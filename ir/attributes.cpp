@@ -75,6 +75,16 @@ std::string real_text(double value) {
   return text;
 }
 
+bool is_name_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+         c == '+' || c == ':' || c == '-';
+}
+
+std::string name_text(std::string_view name) {
+  const bool bare = !name.empty() && std::all_of(name.begin(), name.end(), is_name_letter);
+  return bare ? std::string(name) : quoted(name);
+}
+
 std::string attribute_text(const Attribute& attribute) {
   if (const bool* flag = std::get_if<bool>(&attribute)) return *flag ? "true" : "false";
   if (const int64_t* integer = std::get_if<int64_t>(&attribute)) return std::to_string(*integer);
@@ -147,7 +157,7 @@ std::string Attributes::print() const {
   std::string text = "{";
   for (const auto& [key, value] : entries_) {
     if (text.size() > 1) text += ", ";
-    text += key;
+    text += name_text(key);
     text += " = ";
     text += attribute_text(value);
   }

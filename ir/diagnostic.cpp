@@ -129,7 +129,7 @@ std::string Diagnostics::text() const {
       text += (warnings_are_errors ? " [-Werror,-W" : " [-W") + d->name + "]";
     if (d->severity == Severity::Remark) text += " [" + d->name + "]";
     text += '\n';
-    if (d->place.known()) text += excerpt(d->place);
+    if (d->place.known() && !d->place.file->text.empty()) text += excerpt(d->place);
     for (const std::string& note : d->notes) text += "note: " + note + '\n';
   }
   return text;

@@ -1,0 +1,106 @@
+#include "tools/machine_peak.h"
+
+#include <immintrin.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace tfc::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Twelve chains hide the latency of an FMA on every CPU with two units of latency four or five.
+constexpr int kChains = 12;
+constexpr int64_t kRounds = 1 << 14;
+
+volatile double sink;  // keeps the loops alive
+
+/// FLOPs of one call.
+using Kernel = int64_t (*)();
+
+// clang-format off
+#define TFC_FMA_LOOP(name, features, vector, real, set, fma, store, lanes) \
+  __attribute__((target(features))) int64_t name() {                      \
+    vector sums[kChains];                                                  \
+    for (vector& sum : sums) sum = set(1);                                 \
+    const vector factor = set(static_cast<real>(0.999)), term = set(static_cast<real>(0.001)); \
+    for (int64_t round = 0; round < kRounds; ++round) {                    \
+      for (vector& sum : sums) sum = fma(sum, factor, term);               \
+    }                                                                      \
+    real out[lanes];                                                       \
+    for (const vector& sum : sums) { store(out, sum); sink = out[0]; }     \
+    return 2 * kRounds * kChains * (lanes);                                \
+  }
+#define TFC_MADD_PS(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)
+#define TFC_MADD_PD(a, b, c) _mm_add_pd(_mm_mul_pd(a, b), c)
+TFC_FMA_LOOP(fma_f32_512, "avx512f", __m512, float, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_storeu_ps, 16)
+TFC_FMA_LOOP(fma_f64_512, "avx512f", __m512d, double, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_storeu_pd, 8)
+TFC_FMA_LOOP(fma_f32_256, "avx2,fma", __m256, float, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_storeu_ps, 8)
+TFC_FMA_LOOP(fma_f64_256, "avx2,fma", __m256d, double, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_storeu_pd, 4)
+TFC_FMA_LOOP(madd_f32_128, "sse2", __m128, float, _mm_set1_ps, TFC_MADD_PS, _mm_storeu_ps, 4)
+TFC_FMA_LOOP(madd_f64_128, "sse2", __m128d, double, _mm_set1_pd, TFC_MADD_PD, _mm_storeu_pd, 2)
+#undef TFC_FMA_LOOP
+#undef TFC_MADD_PS
+#undef TFC_MADD_PD
+// clang-format on
+
+Kernel widest_kernel(int real_bytes) {
+  const bool f64 = real_bytes == 8;
+  if (__builtin_cpu_supports("avx512f")) return f64 ? fma_f64_512 : fma_f32_512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return f64 ? fma_f64_256 : fma_f32_256;
+  return f64 ? madd_f64_128 : madd_f32_128;
+}
+
+// Runs `work` (which tells its amount) on all threads from one start on until the time is over; amount per
+// second.
+double rate(int threads, double seconds, const std::function<int64_t(int thread)>& work) {
+  std::atomic<int> ready = 0;
+  std::vector<double> rates(static_cast<size_t>(threads));
+  std::vector<std::thread> team;
+  for (int index = 0; index < threads; ++index) {
+    team.emplace_back([&, index] {
+      work(index);  // warm
+      ++ready;
+      while (ready < threads) std::this_thread::yield();
+      const auto start = Clock::now();
+      double done = 0, passed = 0;
+      while (passed < seconds) {
+        done += static_cast<double>(work(index));
+        passed = std::chrono::duration<double>(Clock::now() - start).count();
+      }
+      rates[static_cast<size_t>(index)] = done / passed;
+    });
+  }
+  for (std::thread& member : team) member.join();
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+}  // namespace
+
+double measure_flops(int threads, int real_bytes, double seconds) {
+  const Kernel kernel = widest_kernel(real_bytes);
+  return rate(threads, seconds, [kernel](int) { return kernel(); });
+}
+
+double measure_read_bandwidth(int threads, double seconds) {
+  constexpr int64_t kWords = int64_t{16} << 20;  // 128 MiB for each thread
+  std::vector<std::vector<uint64_t>> memory(static_cast<size_t>(threads));
+  return rate(threads, seconds, [&](int thread) {
+    std::vector<uint64_t>& words = memory[static_cast<size_t>(thread)];
+    if (words.empty()) words.assign(static_cast<size_t>(kWords), 1);
+    uint64_t sums[8] = {};
+    for (int64_t i = 0; i < kWords; i += 8) {
+      for (int64_t lane = 0; lane < 8; ++lane) sums[lane] += words[static_cast<size_t>(i + lane)];
+    }
+    sink = static_cast<double>(sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7]);
+    return kWords * 8;
+  });
+}
+
+}  // namespace tfc::tools

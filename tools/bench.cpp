@@ -81,13 +81,13 @@ class Bench {
     const auto memory = [&](int what) {
       return model_.api().memory(what, point_[Symbol::B], point_[Symbol::T], point_[Symbol::S], threads());
     };
-    std::vector<std::pair<std::string, size_t>> list = {
-        {"parameters", memory(TC_MEMORY_PARAMETERS)},
-        {"forward workspace", memory(TC_MEMORY_WORKSPACE + TC_ENTRY_INFER)}};
+    const auto workspace = [&](int entry) { return memory(static_cast<int>(TC_MEMORY_WORKSPACE) + entry); };
+    std::vector<std::pair<std::string, size_t>> list = {{"parameters", memory(TC_MEMORY_PARAMETERS)},
+                                                        {"forward workspace", workspace(TC_ENTRY_INFER)}};
     if (model_.info().entries & (1u << TC_ENTRY_TRAIN)) {
       list.emplace_back("gradients", memory(TC_MEMORY_GRADIENTS));
       list.emplace_back("moments", memory(TC_MEMORY_MOMENTS));
-      list.emplace_back("training workspace", memory(TC_MEMORY_WORKSPACE + TC_ENTRY_TRAIN));
+      list.emplace_back("training workspace", workspace(TC_ENTRY_TRAIN));
     }
     return list;
   }

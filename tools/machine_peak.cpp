@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Twelve chains hide the latency of an FMA on every CPU with two units of latency four or five.
+// Twelve chains (each from its own number, or they would be one) hide the latency of an FMA on every CPU with two units of latency four or five.
 constexpr int kChains = 12;
 constexpr int64_t kRounds = 1 << 14;
 
@@ -28,13 +28,16 @@ using Kernel = int64_t (*)();
 #define TFC_FMA_LOOP(name, features, vector, real, set, fma, store, lanes) \
   __attribute__((target(features))) int64_t name() {                      \
     vector sums[kChains];                                                  \
-    for (vector& sum : sums) sum = set(1);                                 \
+    _Pragma("GCC unroll 12")                                               \
+    for (int i = 0; i < kChains; ++i) sums[i] = set(static_cast<real>(i));                  \
     const vector factor = set(static_cast<real>(0.999)), term = set(static_cast<real>(0.001)); \
     for (int64_t round = 0; round < kRounds; ++round) {                    \
-      for (vector& sum : sums) sum = fma(sum, factor, term);               \
+      _Pragma("GCC unroll 12")                                             \
+      for (int i = 0; i < kChains; ++i) sums[i] = fma(sums[i], factor, term); \
     }                                                                      \
     real out[lanes];                                                       \
-    for (const vector& sum : sums) { store(out, sum); sink = out[0]; }     \
+    _Pragma("GCC unroll 12")                                               \
+    for (int i = 0; i < kChains; ++i) { store(out, sums[i]); sink = out[0]; } \
     return 2 * kRounds * kChains * (lanes);                                \
   }
 #define TFC_MADD_PS(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)

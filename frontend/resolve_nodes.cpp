@@ -207,10 +207,8 @@ class NodeResolver {
       if (node.memory && !context_.may_read_memory)
         diagnostics_.error(scope.place("source"), "there is no memory here: it is the encoder's output, for layers of "
                                                   "the decoder of an encoder-decoder");
-      needs_model_width(draft);
     } else if (node.op == "ffn") {
       node.ffn = resolve_ffn(scope_of(draft, {"model", "ffn"}), description, diagnostics_);
-      needs_model_width(draft);
     } else if (node.op == "norm") {
       node.norm = resolve_norm(scope_of(draft, {"norm"}), diagnostics_);
     } else if (node.op == "residual") {
@@ -226,14 +224,6 @@ class NodeResolver {
     } else {
       needs_equal_widths(draft);
     }
-  }
-
-  void needs_model_width(const Draft& draft) {
-    const int64_t d_model = context_.description.model.d_model;
-    if (d_model == 0 || draft.node.width == d_model) return;
-    diagnostics_.error(draft.input_places[0], "'" + draft.node.inputs[0] + "' is " +
-                                                  std::to_string(draft.node.width) + " wide, but " + draft.node.op +
-                                                  " reads d_model = " + std::to_string(d_model));
   }
 
   void needs_equal_widths(const Draft& draft) {

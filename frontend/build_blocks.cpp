@@ -1,0 +1,307 @@
+#include "frontend/build_blocks.h"
+
+#include <cmath>
+
+#include "frontend/resolved_toml.h"
+
+namespace tfc::frontend {
+namespace {
+
+using ir::Dim;
+using ir::DType;
+using ir::OpKind;
+using ir::Symbol;
+using ir::Type;
+using ir::Value;
+
+/// One stack of layers and what they see.
+struct StackInputs {
+  std::string prefix;  // "", "encoder.", "decoder."
+  Symbol tokens = Symbol::T;
+  bool causal = false;
+  Value mask, memory, memory_mask;  // absent ones invalid
+};
+
+class BlockBuilder {
+ public:
+  BlockBuilder(const Description& description, DType real) : d_(description), real_(real) { graph_.real = real; }
+
+  ir::Module run() {
+    d_.model.is_encoder_decoder() ? two_stacks() : one_stack();
+    ir::Module module;
+    module.name = d_.model.name;
+    module.phase = ir::Phase::Blocks;
+    module.real = real_;
+    module.facts = facts();
+    module.description = resolved_toml(d_);
+    ir::Entry entry;
+    entry.name = "model";
+    entry.graph = std::move(graph_);
+    module.entries.push_back(std::move(entry));
+    return module;
+  }
+
+ private:
+  // -- nodes ---------------------------------------------------------------------------------------------------
+
+  Value add(OpKind op, const std::string& name, const ir::Place& place, std::vector<Type> results,
+            const std::vector<Value>& operands, ir::Attributes attributes) {
+    ir::Node node;
+    node.op = op;
+    node.name = name;
+    node.place = place;
+    node.results = std::move(results);
+    node.attributes = std::move(attributes);
+    return {graph_.add_node(std::move(node), operands), 0};
+  }
+
+  Value input(const std::string& name, DType dtype, ir::Shape shape) {
+    return add(OpKind::Input, name, d_.places.model, {{dtype, std::move(shape)}}, {}, {{"name", name}});
+  }
+
+  Value mask_input(const std::string& name, Symbol tokens) {
+    return d_.has_masks() ? input(name, DType::U8, {Symbol::B, tokens}) : Value{};
+  }
+
+  Value ids_or_floats(const std::string& ids, const std::string& floats, int64_t vocab, Symbol tokens) {
+    return vocab > 0 ? input(ids, DType::I32, {Symbol::B, tokens}) : input(floats, real_, hidden(tokens).shape);
+  }
+
+  Type hidden(Symbol tokens, int64_t width = 0) const {
+    return {real_, {Symbol::B, tokens, width > 0 ? width : d_.model.d_model}};
+  }
+
+  // -- the model -----------------------------------------------------------------------------------------------
+
+  void one_stack() {
+    const Value ids = ids_or_floats("tokens", "x", d_.model.vocab, Symbol::T);
+    const Value types = d_.embedding.types > 0 ? input("types", DType::I32, {Symbol::B, Symbol::T}) : Value{};
+    StackInputs inputs;
+    inputs.causal = d_.model.kind == "decoder";
+    inputs.mask = mask_input("mask", Symbol::T);
+    const Value x = embedding("embedding", ids, types, inputs.mask, "tok_emb.weight", "pos_emb.weight",
+                              d_.model.vocab, Symbol::T);
+    head_and_loss(stack(x, d_.layers, inputs), inputs.mask, "tok_emb.weight");
+  }
+
+  void two_stacks() {
+    const bool apart = d_.model.has_encoder_input && !d_.embedding.tie_sides;
+    StackInputs encoder, decoder;
+    Value source = d_.model.has_memory_input
+                       ? input("memory", real_, hidden(Symbol::S).shape)
+                       : ids_or_floats("src", "src", d_.model.src_vocab, Symbol::S);
+    const Value target = ids_or_floats("tgt", "tgt", d_.model.vocab, Symbol::T);
+    encoder = {"encoder.", Symbol::S, false, mask_input("src_mask", Symbol::S), {}, {}};
+    if (d_.model.has_encoder_input) {
+      source = embedding("encoder.embedding", source, {}, encoder.mask, apart ? "src_emb.weight" : "tok_emb.weight",
+                         apart ? "src_pos_emb.weight" : "pos_emb.weight", d_.model.src_vocab, Symbol::S);
+      source = stack(source, d_.encoder_layers, encoder);
+    }
+    decoder = {"decoder.", Symbol::T, true, mask_input("mask", Symbol::T), source, encoder.mask};
+    const std::string table = apart ? "tgt_emb.weight" : "tok_emb.weight";
+    const Value x = embedding("decoder.embedding", target, {}, decoder.mask, table,
+                              apart ? "tgt_pos_emb.weight" : "pos_emb.weight", d_.model.vocab, Symbol::T);
+    head_and_loss(stack(x, d_.decoder_layers, decoder), decoder.mask, table);
+  }
+
+  Value embedding(const std::string& name, Value ids, Value types, Value mask, const std::string& table,
+                  const std::string& positions, int64_t vocab, Symbol tokens) {
+    const bool learned = d_.position.type == "learned";
+    const NormSettings& norm = d_.defaults.norm;
+    const double width = static_cast<double>(d_.model.d_model);
+    return add(OpKind::BlockEmbedding, name, d_.places.embedding, {hidden(tokens)}, {ids, types, mask},
+               {{"table", vocab > 0 ? table : std::string()},
+                {"vocab", vocab},
+                {"scale", d_.embedding.scale ? std::sqrt(width) : 1.0},
+                {"tokens", Dim(tokens)},
+                {"position", d_.position.type},
+                {"pos_table", learned ? positions : std::string()},
+                {"max_seq", d_.model.max_seq},
+                {"types", d_.embedding.types},
+                {"norm", d_.embedding.norm},
+                {"norm.type", norm.type},
+                {"norm.eps", norm.eps},
+                {"norm.bias", norm.bias},
+                {"norm.prefix", std::string("emb_norm")}});
+  }
+
+  Value stack(Value x, const std::vector<Layer>& layers, const StackInputs& inputs) {
+    const auto depth = static_cast<int64_t>(layers.size());
+    for (int64_t i = 0; i < depth; ++i) {
+      const Layer& layer = layers[static_cast<size_t>(i)];
+      const std::string prefix = inputs.prefix + "layers." + std::to_string(i);
+      x = layer.written_out ? written_out(x, layer, prefix, inputs) : ordinary(x, layer, prefix, depth, inputs);
+    }
+    return final_norm(x, inputs, depth);
+  }
+
+  Value final_norm(Value x, const StackInputs& inputs, int64_t depth) {
+    if (d_.final_norm == "no") return x;
+    const std::string prefix = inputs.prefix + "final_norm";
+    ir::Attributes attributes = norm_attributes(d_.defaults.norm);
+    attributes.set("prefix", prefix);
+    attributes.set("final", d_.final_norm);
+    if (d_.final_norm == "auto") attributes.set("depth", depth);
+    return add(OpKind::BlockNorm, prefix, d_.places.final_norm, {hidden(inputs.tokens)}, {x}, std::move(attributes));
+  }
+
+  void head_and_loss(Value x, Value mask, const std::string& table) {
+    const HeadSettings& head = d_.head;
+    Type result = hidden(Symbol::T);
+    if (head.type == "lm") result.shape[2] = d_.model.vocab;
+    if (head.type == "classifier") result.shape = {Symbol::B, head.classes};
+    const Value output = add(OpKind::BlockHead, "head", d_.places.head, {result}, {x, mask},
+                             {{"type", head.type},
+                              {"prefix", std::string("head")},
+                              {"out", out_width()},
+                              {"bias", head.bias},
+                              {"tied", head.type == "lm" && d_.embedding.tie ? table : std::string()},
+                              {"pool", head.pool}});
+    graph_.outputs.push_back({"output", output});
+    if (!d_.has_loss()) return;
+    const bool per_token = head.type == "lm";
+    const ir::Shape shape = per_token ? ir::Shape{Symbol::B, Symbol::T} : ir::Shape{Symbol::B};
+    const Value targets = input("targets", DType::I32, shape);
+    const Type scalar{DType::F64, {}};
+    const Value loss = add(OpKind::BlockLoss, "loss", d_.places.loss, {scalar, scalar},
+                           {output, targets, per_token ? mask : Value{}},
+                           {{"ignore_index", d_.loss.ignore_index}, {"smoothing", d_.loss.label_smoothing}});
+    graph_.outputs.push_back({"loss.sum", loss});
+    graph_.outputs.push_back({"loss.count", {loss.node, 1}});
+  }
+
+  // -- layers --------------------------------------------------------------------------------------------------
+
+  Value ordinary(Value x, const Layer& layer, const std::string& prefix, int64_t depth, const StackInputs& inputs) {
+    ir::Attributes attributes{{"prefix", prefix},
+                              {"cross", inputs.memory.valid()},
+                              {"placement", layer.settings.norm.placement},
+                              {"depth", depth},
+                              {"residual.scale", layer.settings.residual.scale}};
+    add_all(attributes, "attention.", attention_attributes(layer.settings.attention, inputs.causal, true));
+    add_all(attributes, "ffn.", ffn_attributes(layer.settings.ffn));
+    add_all(attributes, "norm.", norm_attributes(layer.settings.norm));
+    return add(OpKind::BlockLayer, prefix, layer.place, {hidden(inputs.tokens)},
+               {x, inputs.memory, inputs.mask, inputs.memory_mask}, std::move(attributes));
+  }
+
+  Value written_out(Value x, const Layer& layer, const std::string& prefix, const StackInputs& inputs) {
+    std::vector<std::pair<std::string, Value>> values{{"x", x}};
+    const auto find = [&](const std::string& id) {
+      for (const auto& [name, value] : values)
+        if (name == id) return value;
+      return Value{};
+    };
+    for (const BlockNode& node : layer.nodes) {
+      std::vector<Value> operands;
+      for (const std::string& id : node.inputs) operands.push_back(find(id));
+      values.emplace_back(node.id, block_node(node, prefix + "." + node.id, std::move(operands), inputs));
+    }
+    return values.back().second;
+  }
+
+  Value block_node(const BlockNode& node, const std::string& name, std::vector<Value> operands,
+                   const StackInputs& inputs) {
+    OpKind op = OpKind::BlockMultiply;
+    ir::Attributes attributes;
+    if (node.op == "attention") {
+      op = OpKind::BlockAttention;
+      operands.push_back(node.memory ? inputs.memory : Value{});
+      operands.push_back(node.memory ? inputs.memory_mask : inputs.mask);
+      attributes = attention_attributes(node.attention, inputs.causal && !node.memory, !node.memory);
+    } else if (node.op == "ffn") {
+      op = OpKind::BlockFfn;
+      attributes = ffn_attributes(node.ffn);
+    } else if (node.op == "norm") {
+      op = OpKind::BlockNorm;
+      attributes = norm_attributes(node.norm);
+      attributes.set("final", std::string());
+    } else if (node.op == "residual") {
+      op = OpKind::BlockResidual;
+      attributes.set("scale", node.scale);
+    } else if (node.op == "linear") {
+      op = OpKind::BlockLinear;
+      attributes = {{"out", node.out}, {"bias", node.bias}};
+    } else if (node.op == "activation") {
+      op = OpKind::BlockActivation;
+      attributes.set("kind", node.kind);
+    }
+    const bool has_parameters = node.op == "attention" || node.op == "ffn" || node.op == "norm" || node.op == "linear";
+    if (has_parameters) attributes.set("prefix", name);
+    return add(op, name, node.place, {hidden(inputs.tokens, node.width)}, operands, std::move(attributes));
+  }
+
+  // -- attributes ----------------------------------------------------------------------------------------------
+
+  static void add_all(ir::Attributes& to, const std::string& prefix, const ir::Attributes& from) {
+    for (const auto& [key, value] : from.entries()) to.set(prefix + key, value);
+  }
+
+  ir::Attributes attention_attributes(const AttentionSettings& attention, bool causal, bool self) const {
+    const bool rope = self && d_.position.type == "rope";
+    return {{"heads", attention.heads},
+            {"kv_heads", attention.kv_heads},
+            {"head_dim", attention.head_dim},
+            {"scale", attention.scale},
+            {"causal", causal},
+            {"qkv_bias", attention.qkv_bias},
+            {"o_bias", attention.o_bias},
+            {"rope", rope ? d_.position.rope_style : std::string()},
+            {"rope_theta", d_.position.rope_theta}};
+  }
+
+  static ir::Attributes ffn_attributes(const FfnSettings& ffn) {
+    return {{"d_ff", ffn.d_ff}, {"activation", ffn.activation}, {"bias", ffn.bias}};
+  }
+
+  static ir::Attributes norm_attributes(const NormSettings& norm) {
+    return {{"type", norm.type}, {"eps", norm.eps}, {"bias", norm.bias}};
+  }
+
+  // -- facts ---------------------------------------------------------------------------------------------------
+
+  int64_t out_width() const {
+    if (d_.head.type == "lm") return d_.model.vocab;
+    return d_.head.type == "classifier" ? d_.head.classes : d_.model.d_model;
+  }
+
+  ir::Attributes facts() const {
+    ir::Attributes facts{{"kind", d_.model.kind},
+                         {"d_model", d_.model.d_model},
+                         {"vocab", d_.model.vocab},
+                         {"src_vocab", d_.model.src_vocab},
+                         {"types", d_.embedding.types},
+                         {"max_seq", d_.model.max_seq},
+                         {"head", d_.head.type},
+                         {"classes", d_.head.classes},
+                         {"out_width", out_width()},
+                         {"mask", d_.inputs.mask},
+                         {"lengths", d_.inputs.lengths},
+                         {"memory_input", d_.model.has_memory_input},
+                         {"ignore_index", d_.loss.ignore_index},
+                         {"init", d_.train.init},
+                         {"init_std", d_.train.init_std},
+                         {"batch", d_.shapes.batch},
+                         {"seq", d_.shapes.seq},
+                         {"src_seq", d_.shapes.src_seq}};
+    if (d_.model.is_encoder_decoder()) {
+      facts.set("encoder_layers", static_cast<int64_t>(d_.encoder_layers.size()));
+      facts.set("decoder_layers", static_cast<int64_t>(d_.decoder_layers.size()));
+    } else {
+      facts.set("layers", static_cast<int64_t>(d_.layers.size()));
+    }
+    return facts;
+  }
+
+  const Description& d_;
+  const DType real_;
+  ir::Graph graph_;
+};
+
+}  // namespace
+
+ir::Module build_blocks(const Description& description, ir::DType real) {
+  return BlockBuilder(description, real).run();
+}
+
+}  // namespace tfc::frontend

@@ -1,0 +1,307 @@
+#include "frontend/resolved_toml.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "ir/text.h"
+
+namespace tfc::frontend {
+namespace {
+
+std::string literal(int64_t value) { return std::to_string(value); }
+std::string literal(double value) { return ir::real_text(value); }
+std::string literal(bool value) { return value ? "true" : "false"; }
+
+std::string literal(const std::string& value) {
+  std::string text = "\"";
+  for (const char c : value) {
+    char escape[8];
+    if (c == '"' || c == '\\') {
+      (text += '\\') += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      std::snprintf(escape, sizeof escape, "\\u%04X", static_cast<unsigned>(c));
+      text += escape;
+    } else {
+      text += c;
+    }
+  }
+  return text + '"';
+}
+
+/// "key = value" items, written one a line in a table or side by side in braces.
+class Items {
+ public:
+  template <typename T>
+  Items& add(const char* key, const T& value) {
+    items_.emplace_back(key, literal(value));
+    return *this;
+  }
+  template <typename T>
+  Items& add_if(bool wanted, const char* key, const T& value) {
+    return wanted ? add(key, value) : *this;
+  }
+  Items& add_text(const char* key, std::string text) {
+    items_.emplace_back(key, std::move(text));
+    return *this;
+  }
+  Items& append(const Items& more) {
+    items_.insert(items_.end(), more.items_.begin(), more.items_.end());
+    return *this;
+  }
+
+  std::string in_braces() const {
+    std::string text = "{ ";
+    for (const auto& [key, value] : items_) text += (text.size() == 2 ? "" : ", ") + key + " = " + value;
+    return text + " }";
+  }
+
+  std::string table(const std::string& header) const {
+    if (items_.empty()) return {};
+    std::string text = "\n[" + header + "]\n";
+    for (const auto& [key, value] : items_) text += key + " = " + value + "\n";
+    return text;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> items_;
+};
+
+// -- settings of nodes -------------------------------------------------------------------------------------------
+
+Items head_items(const AttentionSettings& attention) {
+  return Items().add("heads", attention.heads).add("kv_heads", attention.kv_heads).add("head_dim", attention.head_dim);
+}
+
+Items attention_items(const AttentionSettings& attention) {
+  return Items()
+      .add("qkv_bias", attention.qkv_bias)
+      .add("o_bias", attention.o_bias)
+      .add("scale", attention.scale);
+}
+
+Items ffn_items(const FfnSettings& ffn) { return Items().add("activation", ffn.activation).add("bias", ffn.bias); }
+
+Items norm_items(const NormSettings& norm) {
+  return Items().add("type", norm.type).add("eps", norm.eps).add("bias", norm.bias);
+}
+
+std::string node_text(const BlockNode& node) {
+  std::string inputs;
+  for (const std::string& input : node.inputs) inputs += (inputs.empty() ? "" : ", ") + literal(input);
+  if (node.inputs.size() != 1) inputs = "[" + inputs + "]";
+  Items items;
+  items.add("id", node.id).add("op", node.op).add_text("in", inputs);
+  if (node.op == "attention") {
+    items.append(head_items(node.attention)).append(attention_items(node.attention));
+    items.add_if(node.memory, "source", std::string("memory"));
+  } else if (node.op == "ffn") {
+    items.add("d_ff", node.ffn.d_ff).append(ffn_items(node.ffn));
+  } else if (node.op == "norm") {
+    items.append(norm_items(node.norm));
+  } else if (node.op == "residual") {
+    items.add("scale", node.scale);
+  } else if (node.op == "linear") {
+    items.add("out", node.out).add("bias", node.bias);
+  } else if (node.op == "activation") {
+    items.add("kind", node.kind);
+  }
+  return "  " + items.in_braces() + ",\n";
+}
+
+/// What stands below [block.NAME].
+std::string block_text(const Layer& layer) {
+  if (layer.written_out) {
+    std::string text = "nodes = [\n";
+    for (const BlockNode& node : layer.nodes) text += node_text(node);
+    return text + "]\n";
+  }
+  const LayerSettings& s = layer.settings;
+  const Items attention = head_items(s.attention).append(attention_items(s.attention));
+  const Items ffn = Items().add("d_ff", s.ffn.d_ff).append(ffn_items(s.ffn));
+  const Items norm = norm_items(s.norm).add("placement", s.norm.placement);
+  return "attention = " + attention.in_braces() + "\nffn = " + ffn.in_braces() + "\nnorm = " + norm.in_braces() +
+         "\nresidual = " + Items().add("scale", s.residual.scale).in_braces() + "\n";
+}
+
+// -- blocks and patterns -----------------------------------------------------------------------------------------
+
+/// Gives equal layers one name. Layers as the tables have them need no block, unless others of their stack do.
+class Blocks {
+ public:
+  explicit Blocks(const LayerSettings& defaults) : defaults_(defaults) {}
+
+  /// The pattern of a stack as TOML; "" where every layer is the ordinary one.
+  std::string pattern(const std::vector<Layer>& layers) {
+    const bool ordinary = std::all_of(layers.begin(), layers.end(), [&](const Layer& l) { return is_ordinary(l); });
+    if (ordinary) return {};
+    std::vector<std::string> names;
+    for (size_t i = 0; i < layers.size(); ++i) names.push_back(name_of(layers[i], i));
+    names.resize(period(names));
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + literal(name);
+    return "[" + text + "]";
+  }
+
+  std::string tables() const {
+    std::string text;
+    for (const auto& [name, body] : blocks_) text += "\n[block." + name + "]\n" + body;
+    return text;
+  }
+
+ private:
+  bool is_ordinary(const Layer& layer) const { return !layer.written_out && layer.settings == defaults_; }
+
+  const std::string& name_of(const Layer& layer, size_t index) {
+    const std::string body = is_ordinary(layer) ? "" : block_text(layer);
+    for (const auto& [name, text] : blocks_)
+      if (text == body) return name;
+    std::string name = is_ordinary(layer) ? "ordinary" : layer.block.empty() ? "layer" : layer.block;
+    if (name == "layer" || taken(name)) name += "_" + std::to_string(index);
+    while (taken(name)) name += "_";
+    return blocks_.emplace_back(name, body).first;
+  }
+
+  bool taken(const std::string& name) const {
+    return std::any_of(blocks_.begin(), blocks_.end(), [&](const auto& block) { return block.first == name; });
+  }
+
+  static size_t period(const std::vector<std::string>& names) {
+    for (size_t length = 1; length < names.size(); ++length) {
+      bool repeats = true;
+      for (size_t i = length; repeats && i < names.size(); ++i) repeats = names[i] == names[i - length];
+      if (repeats) return length;
+    }
+    return names.size();
+  }
+
+  const LayerSettings& defaults_;
+  std::vector<std::pair<std::string, std::string>> blocks_;  // name, body
+};
+
+// -- tables ------------------------------------------------------------------------------------------------------
+
+std::string model_table(const Description& d, Blocks& blocks) {
+  const ModelSettings& model = d.model;
+  Items items;
+  items.add("name", model.name).add("kind", model.kind).add("d_model", model.d_model);
+  if (model.is_encoder_decoder()) {
+    items.add("encoder_layers", static_cast<int64_t>(d.encoder_layers.size()));
+    items.add("decoder_layers", static_cast<int64_t>(d.decoder_layers.size()));
+  } else {
+    items.add("layers", static_cast<int64_t>(d.layers.size()));
+  }
+  items.append(head_items(d.defaults.attention))
+      .add("d_ff", d.defaults.ffn.d_ff)
+      .add("vocab", model.vocab)
+      .add_if(model.has_encoder_input, "src_vocab", model.src_vocab)
+      .add_if(model.max_seq > 0, "max_seq", model.max_seq);
+  const std::pair<const char*, const std::vector<Layer>*> stacks[] = {
+      {"pattern", &d.layers}, {"encoder_pattern", &d.encoder_layers}, {"decoder_pattern", &d.decoder_layers}};
+  for (const auto& [key, layers] : stacks)
+    if (const std::string pattern = blocks.pattern(*layers); !pattern.empty()) items.add_text(key, pattern);
+  return items.table("model");
+}
+
+std::string embedding_table(const Description& d) {
+  const bool has_table = d.model.vocab > 0 || d.model.src_vocab > 0;
+  return Items()
+      .add_if(d.head.type == "lm", "tie", d.embedding.tie)
+      .add_if(d.model.has_encoder_input, "tie_sides", d.embedding.tie_sides)
+      .add_if(has_table, "scale", std::string(d.embedding.scale ? "sqrt_d" : "none"))
+      .add("norm", d.embedding.norm)
+      .add_if(d.model.kind == "encoder", "types", d.embedding.types)
+      .table("embedding");
+}
+
+std::string position_table(const Description& d) {
+  const bool rope = d.position.type == "rope";
+  return Items()
+      .add("type", d.position.type)
+      .add_if(rope, "rope_theta", d.position.rope_theta)
+      .add_if(rope, "rope_style", d.position.rope_style)
+      .table("position");
+}
+
+std::string norm_table(const Description& d) {
+  return norm_items(d.defaults.norm)
+      .add("placement", d.defaults.norm.placement)
+      .add_if(d.final_norm != "auto", "final", d.final_norm == "yes")
+      .table("norm");
+}
+
+std::string head_table(const Description& d) {
+  return Items()
+      .add("type", d.head.type)
+      .add_if(d.head.type != "none", "bias", d.head.bias)
+      .add_if(d.head.type == "classifier", "classes", d.head.classes)
+      .add_if(d.head.type == "classifier", "pool", d.head.pool)
+      .table("head");
+}
+
+std::string loss_table(const Description& d) {
+  if (!d.has_loss()) return {};
+  return Items()
+      .add("ignore_index", d.loss.ignore_index)
+      .add("label_smoothing", d.loss.label_smoothing)
+      .table("loss");
+}
+
+std::string train_table(const Description& d) {
+  const bool own_deviations = d.train.init == "xavier" || d.train.init == "torch";
+  return Items().add("init", d.train.init).add_if(!own_deviations, "init_std", d.train.init_std).table("train");
+}
+
+std::string shapes_table(const Description& d) {
+  return Items()
+      .add_if(d.shapes.batch > 0, "batch", d.shapes.batch)
+      .add_if(d.shapes.seq > 0, "seq", d.shapes.seq)
+      .add_if(d.shapes.src_seq > 0, "src_seq", d.shapes.src_seq)
+      .table("shapes");
+}
+
+std::string run_table(const RunSettings& run) {
+  if (!run.written) return {};
+  return Items()
+      .add("task", run.task)
+      .add_if(!run.data.empty(), "data", run.data)
+      .add("steps", run.steps)
+      .add("epochs", run.epochs)
+      .add("examples", run.examples)
+      .add("length", run.length)
+      .add("batch", run.batch)
+      .add("seq", run.seq)
+      .add("accumulate", run.accumulate)
+      .add("lr", run.lr)
+      .add("min_lr", run.min_lr)
+      .add("warmup", run.warmup)
+      .add("schedule", run.schedule)
+      .add_text("betas", "[" + literal(run.beta1) + ", " + literal(run.beta2) + "]")
+      .add("eps", run.eps)
+      .add("weight_decay", run.weight_decay)
+      .add("clip", run.clip)
+      .add("seed", run.seed)
+      .add("threads", run.threads)
+      .add("validation", run.validation)
+      .add("report", run.report)
+      .add("sample", run.sample)
+      .add("prompt", run.prompt)
+      .add("temperature", run.temperature)
+      .add("top_k", run.top_k)
+      .table("run");
+}
+
+}  // namespace
+
+std::string resolved_toml(const Description& d) {
+  Blocks blocks(d.defaults);
+  const std::string model = model_table(d, blocks);  // names the blocks that are written last
+  return "schema = 1\n" + model + embedding_table(d) + position_table(d) + norm_table(d) +
+         attention_items(d.defaults.attention).table("attention") + ffn_items(d.defaults.ffn).table("ffn") +
+         Items().add("scale", d.defaults.residual.scale).table("residual") + head_table(d) + loss_table(d) +
+         train_table(d) + Items().add("mask", d.inputs.mask).add("lengths", d.inputs.lengths).table("inputs") +
+         shapes_table(d) + run_table(d.run) + blocks.tables();
+}
+
+}  // namespace tfc::frontend

@@ -10,7 +10,7 @@
 //
 // An element of C is one chain of fma over ascending k, continued through C from block to block, whatever the tile's
 // height and the block's place: a row alone has the same bits as in a batch.
-#include "codegen/kernels/kernels.h"
+#include "codegen/kernels/product.h"
 
 #include "codegen/kernels/product_tile.h"
 
@@ -25,14 +25,6 @@ constexpr int64_t kStripColumns = 32;  // unit of column blocks; a multiple of e
 constexpr int64_t kCachePeriod = 2048, kCacheWays = 8;
 
 enum Slot { kC, kA, kB, kBias, kM, kN, kK, kLdc, kLda, kLdb, kAccumulate, kRowBlocks, kColumnBlocks, kParts, kPartStride };
-
-struct Range {
-  Val first, last;
-  Val size() const { return last - first; }
-};
-
-/// Part number `part` of 0..total-1 in `parts` nearly equal parts.
-Range share(Val total, Val parts, Val part) { return {total * part / parts, total * (part + 1) / parts}; }
 
 /// Rows in tiles of nearly equal height, the last the lowest: 128 rows are 9 x 13 + 11, not 9 x 14 + 2.
 struct RowTiles {
@@ -188,6 +180,10 @@ llvm::Function* emit_product(KernelBuilder& k, const ir::KernelSpec& spec) {
 
 }  // namespace
 
-std::vector<KernelFamily> product_kernels() { return {{"product", emit_product}}; }
+std::vector<KernelFamily> product_kernels() {
+  std::vector<KernelFamily> families = column_sum_kernels();
+  families.push_back({"product", emit_product});
+  return families;
+}
 
 }  // namespace tfc::codegen

@@ -13,38 +13,43 @@ int64_t static_size(const Dim& dim) {
   return *dim.constant();
 }
 
+/// C = result 0, A and B = operands 0 and 1.
+Product product_of(Lowering& lowering, const std::string& form) {
+  Product product;
+  product.form = form;
+  product.c = lowering.locate(lowering.result());
+  product.a = lowering.locate(lowering.operand(0));
+  product.b = lowering.locate(lowering.operand(1));
+  return product;
+}
+
 }  // namespace
 
 void lower_Linear(Lowering& lowering) {
-  const ir::Type& x = lowering.type(lowering.operand(0));
   const ir::Type& w = lowering.type(lowering.operand(1));
-  Product product{.form = "nt",
-                  .c = lowering.locate(lowering.result()),
-                  .a = lowering.locate(lowering.operand(0)),
-                  .b = lowering.locate(lowering.operand(1))};
+  Product product = product_of(lowering, "nt");
   if (lowering.operand(2).valid()) product.bias = lowering.pointer(lowering.operand(2));
-  product.m = x.rows(), product.n = static_size(w.shape[0]), product.k = w.shape[1];
+  product.m = lowering.type(lowering.operand(0)).rows();
+  product.n = static_size(w.shape[0]);
+  product.k = w.shape[1];
   lower_product(lowering, product);
 }
 
 void lower_LinearDx(Lowering& lowering) {
   const ir::Type& w = lowering.type(lowering.operand(1));
-  Product product{.form = "nn",
-                  .c = lowering.locate(lowering.result()),
-                  .a = lowering.locate(lowering.operand(0)),
-                  .b = lowering.locate(lowering.operand(1))};
-  product.m = lowering.type(lowering.operand(0)).rows(), product.n = static_size(w.shape[1]), product.k = w.shape[0];
+  Product product = product_of(lowering, "nn");
+  product.m = lowering.type(lowering.operand(0)).rows();
+  product.n = static_size(w.shape[1]);
+  product.k = w.shape[0];
   lower_product(lowering, product);
 }
 
 void lower_LinearDw(Lowering& lowering) {
-  const ir::Type& dy = lowering.type(lowering.operand(0));
   const ir::Type& dw = lowering.type(lowering.result());
-  Product product{.form = "tn",
-                  .c = lowering.locate(lowering.result()),
-                  .a = lowering.locate(lowering.operand(0)),
-                  .b = lowering.locate(lowering.operand(1))};
-  product.m = dw.shape[0], product.n = static_size(dw.shape[1]), product.k = dy.rows();
+  Product product = product_of(lowering, "tn");
+  product.m = dw.shape[0];
+  product.n = static_size(dw.shape[1]);
+  product.k = lowering.type(lowering.operand(0)).rows();
   lower_product(lowering, product);
 }
 

@@ -7,11 +7,13 @@
 
 namespace tfc::passes {
 
+inline ir::Arg null_pointer() { return {ir::Arg::Kind::Pointer, ir::Space::Workspace, -1, ir::Dim()}; }
+
 /// C[m,n] (+)= A B. Form "nt": A [m,k], B as [n,k]; "nn": A [m,k], B [k,n]; "tn": A as [k,m], B [k,n].
 struct Product {
   std::string form;
   Location c, a, b;
-  ir::Arg bias{ir::Arg::Kind::Pointer, ir::Space::Workspace, -1, 0};  // null: none
+  ir::Arg bias = null_pointer();
   ir::Dim m, k;
   int64_t n = 0;
   ir::Dim accumulate = 0;  // 1: C keeps what it has

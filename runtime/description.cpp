@@ -1,0 +1,80 @@
+#include "runtime/description.h"
+
+#include <string.h>
+
+namespace tc {
+
+static_assert(static_cast<int>(EntryInfer) == TC_ENTRY_INFER &&
+              static_cast<int>(EntryTrain) == TC_ENTRY_TRAIN &&
+              static_cast<int>(EntryEncode) == TC_ENTRY_ENCODE &&
+              static_cast<int>(EntryEnd) == TC_ENTRY_COUNT);
+
+int64_t dtype_bytes(int32_t dtype) {
+  switch (dtype) {
+    case TypeF64:
+      return 8;
+    case TypeU8:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
+const ExternalDesc* find_external(const EntryDesc& entry, Role role) {
+  for (int32_t i = 0; i < entry.external_count; ++i) {
+    if (entry.externals[i].role == role) return &entry.externals[i];
+  }
+  return nullptr;
+}
+
+const ExternalDesc* find_input(const ModelDesc& model, Role role) {
+  for (const EntryDesc& entry : model.entries) {
+    if (!entry.present) continue;
+    if (const ExternalDesc* external = find_external(entry, role)) return external;
+  }
+  return nullptr;
+}
+
+uint32_t declared_inputs(const ModelDesc& model) {
+  struct {
+    Role role;
+    uint32_t bit, float_bit;
+  } const inputs[] = {{RoleTokens, TC_INPUT_TOKENS, 0},
+                      {RoleX, TC_INPUT_X, 0},
+                      {RoleSrc, TC_INPUT_SRC, TC_INPUT_SRC_IS_FLOAT},
+                      {RoleTgt, TC_INPUT_TGT, TC_INPUT_TGT_IS_FLOAT},
+                      {RoleMemory, TC_INPUT_MEMORY, 0},
+                      {RoleTypes, TC_INPUT_TYPES, 0},
+                      {RoleTargets, TC_INPUT_TARGETS, 0}};
+  uint32_t bits = 0;
+  for (const auto& input : inputs) {
+    const ExternalDesc* external = find_input(model, input.role);
+    if (!external) continue;
+    bits |= input.bit;
+    if (external->dtype != TypeI32) bits |= input.float_bit;
+  }
+  const bool source = is_encoder_decoder(model);
+  if (model.has_mask) bits |= TC_INPUT_MASK;
+  if (model.has_mask && source) bits |= TC_INPUT_SRC_MASK;
+  if (model.has_lengths) bits |= TC_INPUT_LENGTHS;
+  if (model.has_lengths && source) bits |= TC_INPUT_SRC_LENGTHS;
+  return bits;
+}
+
+const ParamDesc* find_parameter(const ModelDesc& model, const char* name) {
+  for (int32_t i = 0; name && i < model.param_count; ++i) {
+    if (strcmp(model.params[i].name, name) == 0) return &model.params[i];
+  }
+  return nullptr;
+}
+
+tc_status require_entry(const ModelDesc& model, EntryId entry, Message& message) {
+  static const char* const kWhat[EntryEnd] = {
+      "forward", "forward with last", "loss", "logprobs", "backward", "vjp", "step",
+      "decode",  "encoder to run"};
+  if (model.entries[entry].present) return TC_OK;
+  return message.fail(TC_E_STATE, "the model %s has no %s, or was compiled without it", model.name,
+                      kWhat[entry]);
+}
+
+}  // namespace tc

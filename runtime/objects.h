@@ -1,0 +1,142 @@
+// What stands behind tc_model and tc_session, and the functions that the exported ones share.
+#pragma once
+
+#include <atomic>
+
+#include "runtime/batch.h"
+#include "runtime/frame.h"
+#include "runtime/memory.h"
+#include "runtime/pool.h"
+
+struct tc_model {
+  const tc::ModelDesc* desc;
+  tc_options options;  // defaults of its sessions
+  tc::Allocator allocator;
+  tc::Block self;                            // this struct's own memory
+  tc::Block parameters, gradients, moments;  // moments: both, the second from half on
+  tc_state state;
+  std::atomic<int> writing{0};  // a session is changing gradients or parameters
+  tc::Message message;
+};
+
+struct tc_session {
+  tc_model* model;
+  tc_options options;
+  tc::Allocator allocator;
+  tc::Block self;  // this struct and the entries' resolved tables
+  tc::Block workspace;
+  tc::Resolved* resolved[tc::EntryEnd];  // by entry, null where there is none
+  tc::Pool pool;
+  tc::Executor executor;
+  std::atomic<int> busy{0};
+  tc::Message message;
+
+  // The cache: the entries' tensors, then lengths i32[B], then the source's mask u8[B,S].
+  tc::Block cache;
+  int64_t cache_B, cache_capacity, cache_S;  // B 0: the first decode decides
+  int32_t* cache_lengths;
+  uint8_t* cache_src_mask;  // null: the model has no masks
+};
+
+namespace tc {
+
+/// Enters a session for one call: `entered` is false when another thread is inside. The message is cleared.
+class SessionCall {
+ public:
+  explicit SessionCall(tc_session* session) : session_(session) {
+    entered_ = session && session->busy.exchange(1) == 0;
+    if (entered_) session->message.clear();
+  }
+  ~SessionCall() {
+    if (entered_) session_->busy.store(0);
+  }
+  SessionCall(const SessionCall&) = delete;
+  SessionCall& operator=(const SessionCall&) = delete;
+  /// TC_OK, or why the call cannot go on (the message is then another thread's business).
+  tc_status status() const { return entered_ ? TC_OK : session_ ? TC_E_STATE : TC_E_ARGUMENT; }
+
+ private:
+  tc_session* session_;
+  bool entered_;
+};
+
+/// Likewise for the model's one writer.
+class WritingCall {
+ public:
+  explicit WritingCall(tc_session& session)
+      : model_(session.model), entered_(model_->writing.exchange(1) == 0) {
+    status_ = entered_
+                  ? TC_OK
+                  : session.message.fail(TC_E_STATE, "another session is training this model: one at a time");
+  }
+  ~WritingCall() {
+    if (entered_) model_->writing.store(0);
+  }
+  WritingCall(const WritingCall&) = delete;
+  WritingCall& operator=(const WritingCall&) = delete;
+  tc_status status() const { return status_; }
+
+ private:
+  tc_model* model_;
+  bool entered_;
+  tc_status status_;
+};
+
+/// Creation over given tables: the exported functions use those of the library's own model.
+tc_status create_model(const ModelDesc& desc, const tc_options* options, tc_model** model);
+tc_status create_session(tc_model* model, const tc_options* options, tc_session** session);
+
+/// Reads and checks options; none given: the inherited ones, or defaults.
+tc_status read_options(const tc_options* given, const tc_options* inherited, tc_options& options,
+                       Message& message);
+Executor executor_of(const ModelDesc& desc, const tc_options& options, Pool* pool);
+
+// -- memory
+// ----------------------------------------------------------------------------------------------------------
+int64_t model_bytes();
+int64_t session_bytes(const ModelDesc& desc);
+/// Bytes of a cache with its lengths and source mask, and where these are.
+struct CacheLayout {
+  int64_t lengths, src_mask, bytes;
+};
+CacheLayout cache_layout(const ModelDesc& desc, const Sizes& sizes);
+/// B, T, S of a call as an entry's programs see them: capacity only in decoding, S only with a source.
+Sizes sizes_for(const ModelDesc& desc, EntryId entry, int64_t B, int64_t T, int64_t S, int64_t capacity);
+
+tc_status need_gradients(tc_model& model, const Executor& executor, Message& message);
+tc_status need_moments(tc_model& model, const Executor& executor, Message& message);
+tc_status need_workspace(tc_session& session, const Frame& frame);
+
+// -- running
+// -----------------------------------------------------------------------------------------------------------
+/// One entry in a session, in steps: `prepare` checks nothing but memory; outputs are set in
+/// `bindings.roles`.
+struct SessionRun {
+  Frame frame;
+  Bindings bindings;
+};
+/// Workspace and pointers for a call whose inputs were checked.
+tc_status prepare(tc_session& session, EntryId entry, const Inputs& inputs, SessionRun& run);
+/// `cancellable`: ask the hook between kernels.
+tc_status execute(tc_session& session, SessionRun& run, bool cancellable);
+
+inline double& number(const tc_session& session, const SessionRun& run, Role role) {
+  return held_number(run.frame, session.workspace.data, role);
+}
+/// A forward entry with one array as its result: checks, prepares and executes.
+tc_status run_to_array(tc_session& session, EntryId entry, const tc_batch* batch, Role role, const char* name,
+                       void* output);
+
+/// Where the caller wants gradients of its float inputs, by role (runtime/training.cpp).
+tc_status bind_grad_inputs(const ModelDesc& desc, void* const* grad_inputs, const void** roles,
+                           Message& message);
+
+// -- cache (runtime/cache.cpp), shared with generate
+// -------------------------------------------------------------------
+/// As tc_api.cache_reset, inside a call; all checks done but that of the capacity. `source`: checked inputs
+/// of the encode entry, or null.
+tc_status reset_cache(tc_session& session, int64_t B, int64_t capacity, const Inputs* source);
+/// As tc_api.decode.
+tc_status decode_next(tc_session& session, const tc_batch* next, void* logits);
+
+}  // namespace tc

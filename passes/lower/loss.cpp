@@ -1,0 +1,192 @@
+// The head's product and the cross entropy over it, in chunks of rows: logits -> losses and their gradient in the same
+// memory -> gradients of hidden states and weight. The logits of all tokens never exist together.
+#include <algorithm>
+
+#include "ir/check.h"
+#include "passes/lower/product_plan.h"
+
+namespace tfc::passes {
+
+using ir::Dim;
+
+namespace {
+
+// A chunk reads the weight and, in training, its gradient once more than a single pass would, so that chunks are as
+// tall as this much memory for logits allows.
+constexpr int64_t kLogitBytes = 58'000'000;
+constexpr int64_t kLeastRows = 64, kMostRows = 4096, kRowMultiple = 64;
+constexpr int64_t kElementsPerTask = 16384;  // of row by row kernels
+
+/// The operands that linear_cross_entropy, its gradient and linear_logprob share, and the current chunk.
+class ChunkedHead {
+ public:
+  explicit ChunkedHead(Lowering& lowering) : lowering_(lowering) {
+    const ir::Type& w = lowering.type(lowering.operand(1));
+    const ir::Type& hidden = lowering.type(lowering.operand(0));
+    vocab = w.shape[0].constant().value_or(0);
+    width = w.shape[1].constant().value_or(0);
+    TFC_CHECK(vocab > 0 && width > 0, "an output projection has a size that is not fixed: " + w.text());
+    rows = hidden.rows();
+    bytes = ir::dtype_bytes(lowering.module().real);
+    stride = (vocab + 15) / 16 * 16;
+    chunk = std::clamp(kLogitBytes / (stride * bytes) / kRowMultiple * kRowMultiple, kLeastRows, kMostRows);
+    chunk_rows = min(Dim(chunk), rows - Dim(ir::Symbol::I) * Dim(chunk));
+    targets_ = lowering.pointer(lowering.operand(3));
+    mask_ = lowering.operand(4).valid() ? lowering.pointer(lowering.operand(4)) : null_pointer();
+    ignore_index_ = lowering.attributes().integer("ignore_index", -100);
+    // Together in memory, so that a short batch needs no more than its rows.
+    logits = {lowering.temporary("logits", min(Dim(chunk), rows) * Dim(stride * bytes)), stride, vocab};
+  }
+
+  void for_chunks(const std::function<void()>& body) { lowering_.loop(ceildiv(rows, chunk), body); }
+
+  /// Memory of the current chunk's rows.
+  ir::Arg chunk_of(ir::Arg pointer, int64_t row_bytes) const {
+    if (pointer.kind == ir::Arg::Kind::Pointer && pointer.index < 0) return pointer;
+    return Lowering::advance(pointer, Dim(ir::Symbol::I) * Dim(chunk * row_bytes));
+  }
+  Location chunk_of(Location location) const {
+    location.pointer = chunk_of(location.pointer, location.stride * bytes);
+    return location;
+  }
+
+  void lower_logits() {
+    Product product;
+    product.form = "nt";
+    product.a = chunk_of(lowering_.locate(lowering_.operand(0)));
+    product.b = lowering_.locate(lowering_.operand(1));
+    product.c = logits;
+    if (lowering_.operand(2).valid()) product.bias = lowering_.pointer(lowering_.operand(2));
+    product.m = chunk_rows, product.n = vocab, product.k = width;
+    lower_product(lowering_, product);
+  }
+
+  /// A kernel over the chunk's rows: out, source, targets, mask, rows, width, stride, ignore_index, rows per task.
+  ir::Record row_record(const std::string& family, ir::Arg first, ir::Arg second, int64_t row_width,
+                        int64_t row_stride) const {
+    const int64_t rows_per_task = std::clamp<int64_t>(kElementsPerTask / row_width, 1, 64);
+    ir::Record record;
+    record.kernel = {family, real_attribute(lowering_)};
+    record.tasks = ceildiv(chunk_rows, rows_per_task);
+    record.args = {first, second, chunk_of(targets_, 4), chunk_of(mask_, 1)};
+    for (const Dim& number : {chunk_rows, Dim(row_width), Dim(row_stride), Dim(ignore_index_), Dim(rows_per_task)}) {
+      record.args.push_back(Lowering::integer(number));
+    }
+    record.flops = chunk_rows * Dim(row_width * 16);  // an exponential is about a dozen operations
+    record.bytes = chunk_rows * Dim(row_width * bytes * 2);
+    return record;
+  }
+
+  void lower_count(ir::Arg count) {
+    ir::Record record;
+    record.kernel = {"loss_count", real_attribute(lowering_)};
+    record.tasks = 1;
+    record.args = {count, targets_, mask_, Lowering::integer(rows), Lowering::integer(ignore_index_)};
+    record.bytes = rows * Dim(5);
+    lowering_.call(std::move(record));
+  }
+
+  void lower_sum(ir::Arg sum, ir::Arg losses) {
+    ir::Record record;
+    record.kernel = {"loss_sum", real_attribute(lowering_)};
+    record.tasks = 1;
+    record.args = {sum, losses, Lowering::integer(rows)};
+    record.bytes = rows * Dim(8);
+    lowering_.call(std::move(record));
+  }
+
+  int64_t vocab = 0, width = 0, bytes = 4;
+  int64_t chunk = 0, stride = 0;
+  Dim rows, chunk_rows;
+  Location logits;
+
+ private:
+  Lowering& lowering_;
+  ir::Arg targets_, mask_;
+  int64_t ignore_index_;
+};
+
+/// A result's memory, or a temporary where nobody reads it but the kernel needs a place to write.
+ir::Arg result_or_temporary(Lowering& lowering, uint32_t index, const std::string& name) {
+  return lowering.used(lowering.result(index)) ? lowering.pointer(lowering.result(index)) : lowering.temporary(name, 64);
+}
+
+void lower_softmax_loss(Lowering& lowering, const ChunkedHead& head, ir::Arg losses, std::vector<ir::Arg> upstream) {
+  ir::Record record = head.row_record("softmax_loss", head.logits.pointer, head.chunk_of(losses, 8), head.vocab, head.stride);
+  record.kernel.attributes.set("gradient", !upstream.empty());
+  record.kernel.attributes.set("smoothing", lowering.attributes().real("smoothing", 0.0));
+  record.args.insert(record.args.end(), upstream.begin(), upstream.end());
+  lowering.call(std::move(record));
+}
+
+/// dW (+)= dlogits^T hidden: the first chunk stores, the others add. Rows that do not count enter as zeros.
+void lower_weight_gradient(Lowering& lowering, ChunkedHead& head, ir::Arg counted, const Dim& accumulate) {
+  const Location hidden = head.chunk_of(lowering.locate(lowering.operand(0)));
+  lowering.call(head.row_record("counted_rows", counted, hidden.pointer, head.width, hidden.stride));
+  Product product;
+  product.form = "tn";
+  product.a = head.logits;
+  product.b = {counted, head.width, head.width};
+  product.c = lowering.locate(lowering.result(3));
+  product.m = head.vocab, product.n = head.width, product.k = head.chunk_rows;
+  product.accumulate = accumulate;
+  lower_product(lowering, product);
+}
+
+void lower_hidden_gradient(Lowering& lowering, ChunkedHead& head) {
+  Product product;
+  product.form = "nn";
+  product.a = head.logits;
+  product.b = lowering.locate(lowering.operand(1));
+  product.c = head.chunk_of(lowering.locate(lowering.result(2)));
+  product.m = head.chunk_rows, product.n = head.width, product.k = head.vocab;
+  lower_product(lowering, product);
+}
+
+}  // namespace
+
+void lower_LinearCrossEntropy(Lowering& lowering) {
+  ChunkedHead head(lowering);
+  const ir::Arg losses = lowering.temporary("losses", head.rows * Dim(8));
+  if (lowering.used(lowering.result(1))) head.lower_count(lowering.pointer(lowering.result(1)));
+  head.for_chunks([&] {
+    head.lower_logits();
+    lower_softmax_loss(lowering, head, losses, {});
+  });
+  head.lower_sum(result_or_temporary(lowering, 0, "sum"), losses);
+}
+
+void lower_LinearCrossEntropyGrad(Lowering& lowering) {
+  ChunkedHead head(lowering);
+  const bool wants_hidden = lowering.used(lowering.result(2)), wants_weight = lowering.used(lowering.result(3)),
+             wants_bias = lowering.used(lowering.result(4));
+  const ir::Arg losses = lowering.temporary("losses", head.rows * Dim(8));
+  const ir::Arg count = result_or_temporary(lowering, 1, "count");
+  const ir::Arg mean = lowering.pointer(lowering.operand(5));
+  ir::Arg counted;
+  if (wants_weight) counted = lowering.temporary("counted", min(Dim(head.chunk), head.rows) * Dim(head.width * head.bytes));
+
+  head.lower_count(count);
+  head.for_chunks([&] {
+    const Dim accumulate = min(Dim(1), Dim(ir::Symbol::I));
+    head.lower_logits();
+    lower_softmax_loss(lowering, head, losses, {count, mean});
+    if (wants_hidden) lower_hidden_gradient(lowering, head);
+    if (wants_weight) lower_weight_gradient(lowering, head, counted, accumulate);
+    if (wants_bias) {
+      lower_column_sum(lowering, lowering.pointer(lowering.result(4)), head.logits, head.chunk_rows, accumulate);
+    }
+  });
+  head.lower_sum(result_or_temporary(lowering, 0, "sum"), losses);
+}
+
+void lower_LinearLogprob(Lowering& lowering) {
+  ChunkedHead head(lowering);
+  head.for_chunks([&] {
+    head.lower_logits();
+    const ir::Arg out = head.chunk_of(lowering.pointer(lowering.result()), head.bytes);
+    lowering.call(head.row_record("softmax_logprob", head.logits.pointer, out, head.vocab, head.stride));
+  });
+}
+
+}  // namespace tfc::passes

@@ -274,9 +274,11 @@ class _Inputs:
                             + ", ".join(names))
         given = dict(zip(names, positional))
         for name, value in named.items():
+            if value is None and name in _SHAPES:  # None is as good as not given, whatever the model declares
+                continue
             if name not in names:
                 raise TypeError(f"{call}() got an input '{name}' that this model does not declare; it takes "
-                                + ", ".join(names))
+                                + (", ".join(names) or "none"))
             if name in given:
                 raise TypeError(f"{call}() got the input '{name}' twice, by position and by name")
             given[name] = value
@@ -435,11 +437,11 @@ class Session:
         MAX_SEQ). An encoder-decoder takes its source here: src or memory, and src_mask."""
         rows = 0 if batch is None else _integer("batch", batch, 1, 2 ** 31 - 1)
         slots = 0 if capacity is None else _integer("capacity", capacity, 1, 2 ** 31 - 1)
-        source = None
         if KIND == "encoder-decoder":
             source = _Inputs("reset_cache", (), memory, expected=INPUTS[:1], optional=_SOURCE_OPTIONAL)
-        elif memory:
-            raise TypeError(f"reset_cache() got an input '{next(iter(memory))}' that this model does not declare")
+        else:
+            _Inputs.bind("reset_cache", (), memory, (), ())  # only None may be given
+            source = None
         self._call(_api.cache_reset, rows, slots, source)
 
     def decode(self, *inputs, **named):

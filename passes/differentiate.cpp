@@ -43,6 +43,12 @@ class Walk : public ir::GradientContext {
     return found == gradients_.end() ? Value{} : found->second;
   }
 
+  /// All contributions to a parameter's gradient, in the order of the walk.
+  std::vector<Value> contributions(NodeId parameter) const {
+    const auto found = of_parameters_.find(parameter);
+    return found == of_parameters_.end() ? std::vector<Value>() : found->second;
+  }
+
   const Node& node() const override { return graph_.node(current_); }
   Value operand(uint32_t slot) const override { return graph_.operand(current_, slot); }
   size_t operand_count() const override { return graph_.operand_count(current_); }
@@ -83,7 +89,12 @@ class Walk : public ir::GradientContext {
     return first != gradients_.end() && first->first.node == id;
   }
 
+  /// A parameter's contributions stay apart: each is added to what the model keeps.
   void accumulate(Value value, Value gradient) {
+    if (graph_.node(value.node).op == OpKind::Param) {
+      of_parameters_[value.node].push_back(gradient);
+      return;
+    }
     Value& sum = gradients_[value];
     if (!sum.valid()) {
       sum = gradient;
@@ -96,6 +107,7 @@ class Walk : public ir::GradientContext {
   Graph& graph_;
   const std::vector<bool> leads_to_wanted_;
   std::map<Value, Value> gradients_;
+  std::map<NodeId, std::vector<Value>> of_parameters_;
   NodeId loss_, current_;
   std::string name_;  // of the current node
 };
@@ -128,14 +140,17 @@ Leaves wanted_leaves(const ir::Module& module, const Graph& graph, bool inputs_w
   return leaves;
 }
 
-/// grads:NAME = what the model keeps + the gradient found, in the storage of what it keeps.
-void keep_gradient(Graph& graph, NodeId parameter, Value gradient) {
+/// grads:NAME = what the model keeps + the contributions, one after the other, in the storage of what it keeps.
+void keep_gradient(Graph& graph, NodeId parameter, const std::vector<Value>& contributions) {
   const Node node = graph.node(parameter);
   const std::string name = node.attributes.text("name");
-  const Value kept = add_state(graph, "grads", name, node.results[0]);
-  const NodeId sum = graph.add(OpKind::Add, {kept, gradient}, {}, "grads." + name, node.place);
-  graph.node(sum).donates = 0;
-  graph.outputs.push_back({"grads:" + name, {sum, 0}});
+  Value kept = add_state(graph, "grads", name, node.results[0]);
+  for (Value contribution : contributions) {
+    const NodeId sum = graph.add(OpKind::Add, {kept, contribution}, {}, "grads." + name, node.place);
+    graph.node(sum).donates = 0;
+    kept = {sum, 0};
+  }
+  graph.outputs.push_back({"grads:" + name, kept});
 }
 
 void differentiate_entry(ir::Module& module, ir::Entry& entry, PassContext& context) {
@@ -153,7 +168,8 @@ void differentiate_entry(ir::Module& module, ir::Entry& entry, PassContext& cont
   }
   walk.run();
   for (NodeId id : leaves.parameters) {
-    if (const Value gradient = walk.gradient_of({id, 0}); gradient.valid()) keep_gradient(graph, id, gradient);
+    const std::vector<Value> contributions = walk.contributions(id);
+    if (!contributions.empty()) keep_gradient(graph, id, contributions);
   }
   for (NodeId id : leaves.inputs) {
     const Value gradient = walk.gradient_of({id, 0});

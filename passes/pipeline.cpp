@@ -4,6 +4,7 @@
 #include "passes/drop_dead_nodes.h"
 #include "passes/expand.h"
 #include "passes/fold_constants.h"
+#include "passes/fuse_epilogues.h"
 #include "passes/fuse_gate_up.h"
 #include "passes/fuse_qkv.h"
 #include "passes/merge_equal_nodes.h"
@@ -53,8 +54,12 @@ constexpr Pass kPasses[] = {
     {"drop-dead-nodes", "what only the other entries need",
      Phase::Joint, Phase::Joint, kOptional, drop_dead_nodes},
 
+    {"fuse-epilogues", "gradients are added to memory where they are made",
+     Phase::Joint, Phase::Fused, kOptional, fuse_epilogues},
+
+    // From here on one node is one kernel; a fused node's body says what it computes.
     {"plan", "nodes become kernel calls on buffers, in an order that keeps memory low",
-     Phase::Joint, Phase::Planned, kMandatory, plan},
+     Phase::Fused, Phase::Planned, kMandatory, plan},
     // From here on the records say what runs; the graphs stay for the reader.
     {"plan-memory", "buffers that do not live at the same time share slots",
      Phase::Planned, Phase::Planned, kMandatory, plan_memory},

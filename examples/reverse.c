@@ -11,7 +11,7 @@
 #include "reverse.h"
 
 /* Tokens 0 to 9 are the digits, 10 begins a sequence, 11 is not needed here. */
-enum { LENGTH = 8, DIGITS = 10, BOS = 10, VOCAB = 12 };
+enum { LENGTH = 8, DIGITS = 10, BOS = 10 };
 enum { EPOCHS = 20, TRAINING = 2048, UNSEEN = 1000, BATCH = 32, WARMUP = 50 };
 enum { STEPS_PER_EPOCH = TRAINING / BATCH, STEPS = EPOCHS * STEPS_PER_EPOCH };
 
@@ -121,7 +121,7 @@ static double train_epoch(tc_session *session, sequences *training, int epoch) {
 
 /* The share of tokens that the model predicts rightly, given the right ones before. */
 static double token_accuracy(tc_session *session, sequences *test) {
-  static reverse_real logits[UNSEEN][LENGTH][VOCAB];
+  static reverse_real logits[UNSEEN][LENGTH][reverse_VOCAB];
   const void *targets;
   void *outputs[] = {logits};
   tc_batch batch = batch_of(test, 0, UNSEEN, &targets);
@@ -131,7 +131,7 @@ static double token_accuracy(tc_session *session, sequences *test) {
   for (int row = 0; row < UNSEEN; ++row) {
     for (int t = 0; t < LENGTH; ++t) {
       int best = 0;
-      for (int v = 1; v < VOCAB; ++v) {
+      for (int v = 1; v < reverse_VOCAB; ++v) {
         if (logits[row][t][v] > logits[row][t][best]) best = v;
       }
       right += best == test->targets[row][t];

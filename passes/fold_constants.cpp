@@ -15,18 +15,10 @@ bool produced_by(const Graph& graph, Value value, OpKind op) {
   return value.valid() && graph.node(value.node).op == op;
 }
 
-/// scale(x) {1} -> x.   scale(scale(x) {a}) {b} -> scale(x) {a b}
+/// scale(x) {1} -> x
 bool fold_scale(Graph& graph, NodeId id) {
-  const Value x = graph.operand(id, 0);
-  const double factor = graph.node(id).attributes.real("factor");
-  if (factor == 1.0) {
-    graph.replace_uses({id, 0}, x);
-    return true;
-  }
-  if (!produced_by(graph, x, OpKind::Scale)) return false;
-  const double inner = graph.node(x.node).attributes.real("factor");
-  graph.set_operand(id, 0, graph.operand(x.node, 0));
-  graph.node(id).attributes.set("factor", inner * factor);
+  if (graph.node(id).attributes.real("factor") != 1.0) return false;
+  graph.replace_uses({id, 0}, graph.operand(id, 0));
   return true;
 }
 

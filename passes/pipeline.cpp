@@ -1,10 +1,10 @@
 // The story of the compiler, in order. A module begins as what the user wrote and ends as tables that a run time walks.
+#include "passes/accumulate_in_place.h"
 #include "passes/derive_entries.h"
 #include "passes/differentiate.h"
 #include "passes/drop_dead_nodes.h"
 #include "passes/expand.h"
 #include "passes/fold_constants.h"
-#include "passes/fuse_epilogues.h"
 #include "passes/fuse_gate_up.h"
 #include "passes/fuse_qkv.h"
 #include "passes/merge_equal_nodes.h"
@@ -54,8 +54,9 @@ constexpr Pass kPasses[] = {
     {"drop-dead-nodes", "what only the other entries need",
      Phase::Joint, Phase::Joint, kOptional, drop_dead_nodes},
 
-    {"fuse-epilogues", "gradients are added to memory where they are made",
-     Phase::Joint, Phase::Fused, kOptional, fuse_epilogues},
+    {"accumulate-in-place", "gradients are added to memory where they are made",
+     Phase::Joint, Phase::Fused, kMandatory, accumulate_in_place},
+    // From here on the order of every sum is settled; what follows keeps each bit.
 
     // From here on one node is one kernel; a fused node's body says what it computes.
     {"plan", "nodes become kernel calls on buffers, in an order that keeps memory low",

@@ -1,0 +1,182 @@
+// Losses of rows of logits, their gradients and what surrounds them, against plain loops in double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "jit.h"
+
+namespace tfc::test {
+namespace {
+
+constexpr int64_t kIgnore = -100;
+const float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// A chunk of logits with targets; every third row is ignored or masked, by turns, and holds NaN.
+template <class T>
+struct Chunk {
+  int64_t rows, width, stride;
+  std::vector<T> logits;
+  std::vector<int32_t> targets;
+  std::vector<uint8_t> mask;
+
+  Chunk(int64_t r, int64_t v, double spread) : rows(r), width(v), stride(v + 3) {
+    std::mt19937 random(static_cast<unsigned>(r * 131 + v));
+    std::normal_distribution<double> normal(0, spread);
+    logits.resize(static_cast<size_t>(rows * stride));
+    for (T& x : logits) x = static_cast<T>(normal(random));
+    for (int64_t i = 0; i < rows; ++i) {
+      targets.push_back(static_cast<int32_t>(random() % static_cast<unsigned>(v)));
+      mask.push_back(1);
+      if (i % 3 != 2) continue;
+      for (int64_t j = 0; j < width; ++j) logits[static_cast<size_t>(i * stride + j)] = kNaN;
+      if (i % 2) {
+        targets.back() = kIgnore;
+      } else {
+        mask.back() = 0, targets.back() = 1 << 30;  // no index at all
+      }
+    }
+  }
+  bool counts(int64_t row) const { return row % 3 != 2; }
+  int64_t count() const {
+    int64_t n = 0;
+    for (int64_t i = 0; i < rows; ++i) n += counts(i);
+    return n;
+  }
+  double logit(int64_t row, int64_t v) const { return logits[static_cast<size_t>(row * stride + v)]; }
+  double log_sum(int64_t row) const {
+    double greatest = logit(row, 0), sum = 0;
+    for (int64_t v = 0; v < width; ++v) greatest = std::max(greatest, logit(row, v));
+    for (int64_t v = 0; v < width; ++v) sum += std::exp(logit(row, v) - greatest);
+    return greatest + std::log(sum);
+  }
+  double loss(int64_t row, double smoothing) const {
+    if (!counts(row)) return 0;
+    const double lse = log_sum(row);
+    double uniform = 0;
+    for (int64_t v = 0; v < width; ++v) uniform += lse - logit(row, v);
+    return (1 - smoothing) * (lse - logit(row, targets[static_cast<size_t>(row)])) + smoothing / double(width) * uniform;
+  }
+  double gradient(int64_t row, int64_t v, double smoothing) const {
+    if (!counts(row)) return 0;
+    return std::exp(logit(row, v) - log_sum(row)) - smoothing / double(width) -
+           (v == targets[static_cast<size_t>(row)] ? 1 - smoothing : 0.0);
+  }
+};
+
+template <class T>
+std::string real_name() {
+  return sizeof(T) == 4 ? "f32" : "f64";
+}
+
+class LossTest : public testing::TestWithParam<std::string> {
+ protected:
+  template <class T>
+  void check(double smoothing, double spread, double mean) {
+    const codegen::Target target = target_of(GetParam());
+    const JitKernel losses({"softmax_loss", {{"f", real_name<T>()}, {"gradient", true}, {"smoothing", smoothing}}}, target);
+    const JitKernel loss_only({"softmax_loss", {{"f", real_name<T>()}, {"gradient", false}, {"smoothing", smoothing}}}, target);
+    for (int64_t rows : {1, 3, 17}) {
+      for (int64_t width : {1, 2, 15, 16, 17, 33, 100}) {
+        SCOPED_TRACE("rows " + std::to_string(rows) + " width " + std::to_string(width) + " " + real_name<T>());
+        Chunk<T> chunk(rows, width, spread);
+        const Chunk<T> before = chunk;
+        std::vector<double> row_losses(static_cast<size_t>(rows), -1), without(static_cast<size_t>(rows), -1);
+        double count = double(chunk.count());
+        const int64_t rows_per_task = 2, tasks = (rows + 1) / 2;
+        loss_only.run({chunk.logits, without, chunk.targets, chunk.mask, rows, width, chunk.stride, kIgnore, rows_per_task},
+                      tasks, 0, TaskOrder::Backward);
+        losses.run({chunk.logits, row_losses, chunk.targets, chunk.mask, rows, width, chunk.stride, kIgnore, rows_per_task,
+                    &count, &mean},
+                   tasks, 0, TaskOrder::Backward);
+        EXPECT_EQ(row_losses, without);
+        const double scale = mean != 0 ? 1 / count : 1, tolerance = sizeof(T) == 4 ? 2e-6 : 1e-14;
+        for (int64_t i = 0; i < rows; ++i) {
+          ASSERT_NEAR(row_losses[static_cast<size_t>(i)], before.loss(i, smoothing), tolerance * 10 * (1 + spread)) << i;
+          for (int64_t v = 0; v < width; ++v) {
+            ASSERT_NEAR(chunk.logit(i, v), scale * before.gradient(i, v, smoothing), tolerance * (1 + spread)) << i << ", " << v;
+          }
+        }
+      }
+    }
+  }
+};
+
+TEST_P(LossTest, LossesAndGradients) {
+  check<float>(0, 1, 0);
+  check<double>(0, 1, 1);
+}
+
+TEST_P(LossTest, LabelSmoothing) {
+  check<float>(0.1, 1, 1);
+  check<double>(0.25, 3, 0);
+}
+
+TEST_P(LossTest, LargeLogits) {
+  check<float>(0, 60, 0);
+  check<double>(0, 400, 0);
+}
+
+TEST_P(LossTest, NothingCounts) {
+  const JitKernel losses({"softmax_loss", {{"f", std::string("f32")}, {"gradient", true}, {"smoothing", 0.0}}},
+                         target_of(GetParam()));
+  std::vector<float> logits(20, kNaN);
+  std::vector<int32_t> targets(2, kIgnore);
+  std::vector<double> row_losses(2, 5);
+  double count = 0, mean = 1;
+  losses.run({logits, row_losses, targets, nullptr, 2, 10, 10, kIgnore, 1, &count, &mean}, 2, 0);
+  EXPECT_EQ(row_losses, std::vector<double>(2, 0.0));
+  EXPECT_EQ(logits, std::vector<float>(20, 0.0f));
+}
+
+TEST_P(LossTest, NaNStaysNaN) {
+  const JitKernel losses({"softmax_loss", {{"f", std::string("f32")}, {"gradient", true}, {"smoothing", 0.0}}},
+                         target_of(GetParam()));
+  std::vector<float> logits(40, 0.5f);
+  logits[18] = kNaN;
+  std::vector<int32_t> targets(2, 3);
+  std::vector<double> row_losses(2, 5);
+  double count = 2, mean = 0;
+  losses.run({logits, row_losses, targets, nullptr, 2, 20, 20, kIgnore, 1, &count, &mean}, 2, 0);
+  EXPECT_TRUE(std::isnan(row_losses[0]));
+  EXPECT_NEAR(row_losses[1], std::log(20.0), 1e-6);
+}
+
+TEST_P(LossTest, Logprobs) {
+  const JitKernel logprob({"softmax_logprob", {{"f", std::string("f32")}}}, target_of(GetParam()));
+  Chunk<float> chunk(17, 37, 2);
+  std::vector<float> out(17, 9);
+  logprob.run({chunk.logits, out, chunk.targets, chunk.mask, chunk.rows, chunk.width, chunk.stride, kIgnore, 4}, 5, 0,
+              TaskOrder::Backward);
+  for (int64_t i = 0; i < 17; ++i) EXPECT_NEAR(out[static_cast<size_t>(i)], -chunk.loss(i, 0), 1e-5) << i;
+}
+
+TEST_P(LossTest, CountsSumsAndCountedRows) {
+  const codegen::Target target = target_of(GetParam());
+  Chunk<float> chunk(17, 37, 2);
+  double count = -1;
+  JitKernel({"loss_count", {{"f", std::string("f32")}}}, target)
+      .run({&count, chunk.targets, chunk.mask, chunk.rows, kIgnore}, 1, 0);
+  EXPECT_EQ(count, double(chunk.count()));
+
+  std::vector<float> rows(17 * 37, 9);
+  JitKernel({"counted_rows", {{"f", std::string("f32")}}}, target)
+      .run({rows, chunk.logits, chunk.targets, chunk.mask, chunk.rows, chunk.width, chunk.stride, kIgnore, 4}, 5, 0);
+  for (int64_t i = 0; i < 17; ++i) {
+    for (int64_t v = 0; v < 37; ++v) {
+      ASSERT_EQ(rows[static_cast<size_t>(i * 37 + v)], chunk.counts(i) ? chunk.logit(i, v) : 0.0);
+    }
+  }
+
+  std::vector<double> losses = {0.5, 1.25, 2, 0, 1};
+  double sum = -1;
+  JitKernel({"loss_sum", {{"f", std::string("f32")}}}, target).run({&sum, losses, 5}, 1, 0);
+  EXPECT_EQ(sum, 4.75);
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, LossTest, testing::ValuesIn(runnable_levels()),
+                         [](const auto& info) { return "v" + info.param.substr(8); });
+
+}  // namespace
+}  // namespace tfc::test

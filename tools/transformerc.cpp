@@ -9,7 +9,6 @@
 #include "frontend/load.h"
 #include "frontend/resolved_toml.h"
 #include "ir/check.h"
-#include "ir/check.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/common.h"
 #include "tools/options.h"

@@ -26,17 +26,18 @@ std::string number_text(double number) {
   return whole ? std::to_string(static_cast<int64_t>(number)) : ir::real_text(number);
 }
 
-/// Where a context's keys are written, as messages call it: "[model]", "a norm node".
+/// Where a context's keys are written, as messages say it: "in [model]", "in a norm node".
 std::string context_text(std::string_view context) {
-  if (context.empty()) return "the top level";
-  if (context == "block") return "a block";
-  if (context == "layers") return "a layer";
-  if (context == "heads") return "a named head";
-  if (context.starts_with("layer.")) return std::string(context.substr(6)) + " of a block or layer";
-  if (context == "node.") return "a node";
+  if (context.empty()) return "at the top level";
+  if (context == "block") return "in a block";
+  if (context == "layers") return "in a layer";
+  if (context == "heads") return "in a named head";
+  if (context.starts_with("layer."))
+    return "in the " + std::string(context.substr(6)) + " settings of a block or layer";
+  if (context == "node.") return "in a node";
   if (context.starts_with("node."))
-    return std::string(context[5] == 'a' ? "an " : "a ") + std::string(context.substr(5)) + " node";
-  return "[" + std::string(context) + "]";
+    return std::string(context[5] == 'a' ? "in an " : "in a ") + std::string(context.substr(5)) + " node";
+  return "in [" + std::string(context) + "]";
 }
 
 class Checker {
@@ -139,7 +140,7 @@ class Checker {
     const bool is_table = tree.kind == Tree::Kind::Table;
     ir::Diagnostic& error = refuse(tree, tree.key,
                                    "unknown " + std::string(is_table && context.empty() ? "table " : "key ") +
-                                       quote(name) + " in " + context_text(context));
+                                       quote(name) + " " + context_text(context));
     if (const std::string note = suggestion(name, context, names, is_table); !note.empty()) error.notes.push_back(note);
   }
 
@@ -151,13 +152,23 @@ class Checker {
     if (const std::string note = other_name(name, context, names); !note.empty()) return note;
     if (const std::string near = ir::nearest_name(name, names); !near.empty()) {
       check_.meant.insert(std::string(context) + "." + near);
-      return "did you mean " + quote(near) + "?";
+      return "did you mean " + (is_table && context.empty() ? "[" + near + "]" : quote(near)) + "?";
     }
+    if (context == "block" || context == "layers")
+      if (const std::string note = within_settings(name); !note.empty()) return note;
     if (const std::string place = home_of(name); !place.empty()) return quote(name) + " belongs in " + place;
-    if (names.size() > 12 || names.empty()) return {};
+    if (names.size() > 20) return {};
     std::string list;
     for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
     return "known here: " + list;
+  }
+
+  /// For an option that stands beside the tables of a block or layer instead of inside one.
+  static std::string within_settings(const std::string& name) {
+    for (const char* op : {"attention", "ffn", "norm", "residual"})
+      for (const Key* key : keys_in(std::string("layer.") + op))
+        if (key->name == name) return "write it inside braces: " + std::string(op) + " = { " + name + " = ... }";
+    return {};
   }
 
   /// For a name that other projects use.
@@ -168,8 +179,9 @@ class Checker {
     const std::string key(ours.substr(dot + 1));
     if (!home_of(name).empty() && ir::nearest_name(name, names).empty() && find_key(context, key) == nullptr)
       return {};  // a name of ours too, in another table
-    check_.meant.insert(std::string(ours));
     const bool here = std::find(names.begin(), names.end(), key) != names.end();
+    if (!here && ours.starts_with("node.")) return {};
+    check_.meant.insert(std::string(ours));
     return "it is called " + quote(key) + " here" + (here ? "" : ", in [" + std::string(ours.substr(0, dot)) + "]");
   }
 
@@ -212,7 +224,13 @@ class Checker {
   }
 
   void subtable(Tree& tree, const Key& key) {
-    if (tree.kind != Tree::Kind::Table) return wrong_type(tree, "a table");
+    if (tree.kind != Tree::Kind::Table) {
+      ir::Diagnostic& error =
+          refuse(tree, tree.place, "expected a table, found " + std::string(kind_text(tree.kind)));
+      if (key.table.empty() && find_key("model", key.name))
+        error.notes.push_back("the key " + quote(key.name) + " belongs in [model]");
+      return;
+    }
     if (key.subtable != "*") table(tree, key.subtable);
   }
 
@@ -246,8 +264,9 @@ class Checker {
   void range(Tree& tree, const Key& key, double number) {
     const bool low = key.above_least ? !(number > key.least) : !(number >= key.least);  // NaN is low
     if (!low && number <= key.most) return;
-    const std::string from = key.above_least ? "above " + number_text(key.least) + " and at most "
-                                             : number_text(key.least) + " to ";
+    const std::string from = key.above_least           ? "above " + number_text(key.least) + " and at most "
+                             : key.least == key.most ? ""
+                                                     : number_text(key.least) + " to ";
     refuse(tree, tree.place, std::string(key.name) + " is " + value_text(tree) + ", expected " + from +
                                  number_text(key.most));
   }
@@ -294,7 +313,6 @@ class Checker {
         if (entry.starts_with(tree.text + ": ")) what = entry.substr(tree.text.size() + 2);
     } else if (is_beyond_default(tree)) {
       what = key.later;
-      if (tree.kind == Tree::Kind::Real || tree.kind == Tree::Kind::Integer) what += " above 0";
     }
     if (what.empty()) return;
     const bool is_table = tree.kind == Tree::Kind::Table;

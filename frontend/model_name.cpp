@@ -90,6 +90,7 @@ std::string allowed_name(std::string_view name) {
     if (good || (!allowed.empty() && allowed.back() != '_')) allowed += good ? c : '_';
   }
   while (!allowed.empty() && allowed.back() == '_') allowed.pop_back();
+  allowed.erase(0, allowed.find_first_not_of('_'));
   if (allowed.empty() || !refusal_of_name(allowed).empty()) allowed = "model_" + allowed;
   if (allowed.back() == '_') allowed.pop_back();
   return allowed;

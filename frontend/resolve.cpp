@@ -33,7 +33,7 @@ class Resolver {
     inputs_and_shapes();
     d_.run = resolve_run(root_, d_, diagnostics_);
     final_norm();
-    resolve_layers(root_, layer_counts(), d_, diagnostics_);
+    resolve_layers(root_, layer_counts(), d_, document_.damaged, diagnostics_);
     return std::move(d_);
   }
 

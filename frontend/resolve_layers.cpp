@@ -53,10 +53,13 @@ class LayerResolver {
   LayerResolver(const Tree& root, Description& description, ir::Diagnostics& diagnostics)
       : root_(root), description_(description), diagnostics_(diagnostics), blocks_(root.valid("block")) {}
 
-  void run(const std::vector<Stack>& stacks) {
+  void run(const std::vector<Stack>& stacks, bool damaged) {
     description_.defaults = settings({});
     for (const Stack& stack : stacks) resolve(stack);
-    check_unused_blocks();
+    const Scope model{table("model")};
+    const bool patterns_known = !damaged && !model.was_refused("pattern") && !model.was_refused("encoder_pattern") &&
+                                !model.was_refused("decoder_pattern");
+    check_unused_blocks(patterns_known);
   }
 
  private:
@@ -188,11 +191,12 @@ class LayerResolver {
   }
 
   /// Blocks that no pattern names are checked too.
-  void check_unused_blocks() {
+  void check_unused_blocks(bool patterns_known) {
     if (!blocks_) return;
     for (const auto& [name, tree] : blocks_->members) {
       if (used_.count(name) || tree.refused) continue;
-      diagnostics_.warning("unused-block", tree.key, "no pattern names the block '" + name + "'");
+      if (patterns_known)
+        diagnostics_.warning("unused-block", tree.key, "no pattern names the block '" + name + "'");
       Stack anywhere;
       anywhere.may_read_memory = true;
       layer(name, {}, anywhere);
@@ -221,7 +225,7 @@ void check_sides(const Tree& root, const Description& description, ir::Diagnosti
 }  // namespace
 
 void resolve_layers(const Tree& root, const std::vector<int64_t>& counts, Description& description,
-                    ir::Diagnostics& diagnostics) {
+                    bool damaged, ir::Diagnostics& diagnostics) {
   check_sides(root, description, diagnostics);
   std::vector<Stack> stacks;
   if (description.model.is_encoder_decoder()) {
@@ -230,7 +234,7 @@ void resolve_layers(const Tree& root, const std::vector<int64_t>& counts, Descri
   } else {
     stacks.push_back({"", counts[0], false, &description.layers});
   }
-  LayerResolver(root, description, diagnostics).run(stacks);
+  LayerResolver(root, description, diagnostics).run(stacks, damaged);
 }
 
 }  // namespace tfc::frontend

@@ -27,7 +27,7 @@ class NodeResolver {
     for (Draft& draft : drafts_) find_inputs(draft);
     if (!good() || errors_hidden_ > 0) return {};
     const std::vector<int> order = sorted();
-    check_used();
+    if (good()) check_used();
     if (!good()) return {};
     for (const int index : order) settle(drafts_[static_cast<size_t>(index)]);
     check_output();
@@ -65,8 +65,8 @@ class NodeResolver {
 
   void check_id(const Tree& id) {
     if (id.text == "x" || id.text == "memory")
-      diagnostics_.error(id.place, "'" + id.text + "' cannot be a node's id: it means the block's " +
-                                       (id.text == "x" ? "input" : "encoder output"));
+      diagnostics_.error(id.place, "'" + id.text + "' cannot be a node's id: it means the " +
+                                       (id.text == "x" ? "block's input" : "encoder's output"));
     else if (!is_identifier(id.text))
       diagnostics_.error(id.place, "the id '" + id.text + "' is not made of letters, digits and '_'");
     if (const int first = index_of(id.text); first >= 0)

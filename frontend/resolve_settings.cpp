@@ -11,11 +11,12 @@ std::string setting(std::string_view key, int64_t value) {
   return std::string(key) + " = " + std::to_string(value);
 }
 
-/// "divisors near it are 4 and 8"
+/// "numbers near it that do are 4 and 8"
 std::string near_divisors(int64_t number, int64_t of) {
   int64_t below = number, above = number;
   while (below > 1 && of % below != 0) --below;
   while (above < of && of % above != 0) ++above;
+  if (below == above) return "the nearest that does is " + std::to_string(below);
   return "numbers near it that do are " + std::to_string(below) + " and " + std::to_string(above);
 }
 

@@ -1,6 +1,7 @@
 #include "frontend/toml_scanner.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "frontend/toml_numbers.h"
 #include "frontend/toml_text.h"
@@ -227,11 +228,18 @@ class Scanner {
     std::string error;
     const bool good = read_scalar(text_.substr(begin, position_ - begin), tree, error);
     if (!good) fail(span(begin), error);
-    const bool has_time = tree.kind == Tree::Kind::Date && peek() == ' ' && position_ + 1 < text_.size() &&
+    if (tree.kind == Tree::Kind::Date) date(begin);
+  }
+
+  /// Nothing here is a date; toml11 sees a number in its place, as it stops at dates that do not exist.
+  void date(size_t begin) {
+    const bool has_time = peek() == ' ' && position_ + 1 < text_.size() &&
                           text_[position_ + 1] >= '0' && text_[position_ + 1] <= '9';
-    if (!has_time) return;
-    ++position_;
+    if (has_time) ++position_;
     while (position_ < text_.size() && is_word_character(text_[position_])) ++position_;
+    std::fill(scan_.readable.begin() + static_cast<long>(begin), scan_.readable.begin() + static_cast<long>(position_),
+              ' ');
+    scan_.readable[begin] = '0';
   }
 
   /// Steps over a string; toml11 reads it.
@@ -246,7 +254,7 @@ class Scanner {
       const char c = text_[position_];
       if (c == '\n' && !long_string) break;
       if (c == '\\' && quote == '"') {
-        position_ = std::min(position_ + 2, text_.size());
+        escape(long_string);
         continue;
       }
       if (c == quote && (!long_string || text_.compare(position_, 3, three) == 0)) {
@@ -258,6 +266,20 @@ class Scanner {
     }
     fail(lines_.place(file_, begin, begin + 1),
          long_string ? "the string does not end" : "the string does not end on its line");
+  }
+
+  /// escape = "\" one of btnfr"\ | "\u" 4 hex digits | "\U" 8 hex digits; in long strings also a newline
+  void escape(bool long_string) {
+    const size_t begin = position_++;
+    const char c = peek();
+    ++position_;
+    const size_t digits = c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    for (size_t i = 0; i < digits; ++i, ++position_)
+      if (!std::isxdigit(static_cast<unsigned char>(peek())))
+        fail(span(begin), "expected " + std::to_string(digits) + " hexadecimal digits after '\\" + c + "'");
+    const bool newline = long_string && (c == '\n' || c == '\r' || c == ' ' || c == '\t');
+    if (digits == 0 && !newline && std::string_view("btnfr\"\\").find(c) == std::string_view::npos)
+      fail(span(begin), "unknown escape " + text_.substr(begin, 2) + " in a string; a backslash is written \\\\");
   }
 
   void array(Tree& tree) {

@@ -16,7 +16,7 @@ constexpr int64_t kStripColumns = 32;
 constexpr int64_t kTasks = 12;
 // A task's block of C: panels of B [k block, columns] and the rows of A that pass over them stay in the second-level
 // cache. Below the least height a task packs more than it multiplies.
-constexpr int64_t kBlockStrips = 4;
+constexpr int64_t kBlockStrips = 4, kBlockColumns = kBlockStrips * kStripColumns;
 constexpr int64_t kBlockRows = 256, kLeastRows = 56;
 constexpr int64_t kPartDepth = 256;
 // Greatest tile height and vector width of any target, for the scratch.
@@ -31,8 +31,7 @@ int64_t depth_block(const Lowering& lowering) { return 1024 / element_bytes(lowe
 
 struct Cut {
   Dim row_blocks, column_blocks, parts = 1;
-  int64_t columns = 0;       // greatest of a block
-  int64_t panel_rows = 0;    // rows of A in panels, form tn
+  int64_t panel_rows = 0;  // greatest number of rows of A in panels: form tn
 };
 
 /// Forms nt and nn: m is the number of tokens. More than one block of rows repeats the packing of B, so that few
@@ -46,7 +45,6 @@ Cut cut_forward(const Product& product) {
   auto choose = [&](int64_t few_rows, int64_t many_rows) { return Dim(few_rows) + Dim(many_rows - few_rows) * many; };
 
   Cut cut;
-  cut.columns = std::max(narrow, wide) * kStripColumns;
   cut.column_blocks = choose(ceiling(strips, narrow), ceiling(strips, wide));
   const Dim wanted = choose(ceiling(kTasks, ceiling(strips, narrow)), ceiling(kTasks, ceiling(strips, wide)));
   cut.row_blocks = max(tall, min(ceildiv(product.m, kLeastRows), wanted));
@@ -62,10 +60,9 @@ Cut cut_weight_gradient(const Product& product) {
   if (rows * ceiling(strips, wide) < kTasks) wide = std::min<int64_t>(wide, 2);
   const int64_t columns = ceiling(strips, wide);
   rows = std::max(rows, std::min(ceiling(m, kLeastRows), ceiling(kTasks, columns)));
-  cut.columns = wide * kStripColumns;
   cut.row_blocks = rows;
   cut.column_blocks = columns;
-  cut.panel_rows = kBlockRows + kTileRows;
+  cut.panel_rows = ceiling(m, rows) + kTileRows;
   if (rows * columns < kTasks && product.c.stride == product.n) {
     cut.parts = min(ceildiv(product.k, kPartDepth), Dim(ceiling(kTasks, rows * columns)));
   }
@@ -74,10 +71,10 @@ Cut cut_weight_gradient(const Product& product) {
 
 /// As the kernel lays it out: the row that sums begin with, panels of B, panels or copied rows of A.
 Dim scratch_bytes(const Cut& cut, int64_t depth, int64_t bytes) {
-  const int64_t panels_b = depth * cut.columns + kPanelRows * kTileColumns;
+  const int64_t panels_b = depth * kBlockColumns + kPanelRows * kTileColumns;
   const int64_t copied_rows = kTileRows * (depth + kPanelRows);
   const int64_t panels_a = cut.panel_rows * 4 / 3 * depth + kPanelRows * depth;  // 8 columns for 6 rows at worst
-  const int64_t elements = cut.columns + panels_b + std::max(copied_rows, cut.panel_rows ? panels_a : 0);
+  const int64_t elements = kBlockColumns + panels_b + std::max(copied_rows, cut.panel_rows ? panels_a : 0);
   return ceiling(elements * bytes, 64) * 64;
 }
 
@@ -117,7 +114,7 @@ void lower_product(Lowering& lowering, const Product& product) {
 
   ir::Record record;
   record.kernel = {"product",
-                   {{"f", lowering.real_name()}, {"form", product.form}, {"depth", depth}, {"columns", cut.columns}}};
+                   {{"f", lowering.real_name()}, {"form", product.form}, {"depth", depth}, {"columns", kBlockColumns}}};
   record.tasks = cut.row_blocks * cut.column_blocks * cut.parts;
   record.args = {out, product.a.pointer, product.b.pointer, product.bias};
   for (const Dim& number : {product.m, n, product.k, Dim(product.c.stride), Dim(product.a.stride),

@@ -56,8 +56,9 @@ int host_level() {
 
 /// 0 where LLVM does not know the CPU.
 int named_level(const std::string& cpu) {
-  std::unique_ptr<llvm::MCSubtargetInfo> info(llvm_target().createMCSubtargetInfo(kTriple, cpu, ""));
-  if (!info || !info->isCPUStringValid(cpu)) return 0;
+  std::unique_ptr<llvm::MCSubtargetInfo> info(llvm_target().createMCSubtargetInfo(kTriple, "", ""));
+  if (!info || !info->isCPUStringValid(cpu)) return 0;  // asked first: LLVM prints its own complaint otherwise
+  info.reset(llvm_target().createMCSubtargetInfo(kTriple, cpu, ""));
   return level_of([&](const char* name) { return info->checkFeatures(std::string("+") + name); });
 }
 

@@ -72,7 +72,8 @@ void Printer::module() {
   text += "transformerc ir 1\n";
   text += "module " + name_text(module_.name) + " phase " + std::string(phase_name(module_.phase)) +
           " real " + std::string(dtype_name(module_.real)) + '\n';
-  for (const std::string& file : files_) text += "file " + quoted(file) + '\n';
+  // The name alone: a dump is the same bytes wherever the description lies.
+  for (const std::string& file : files_) text += "file " + quoted(file.substr(file.rfind('/') + 1)) + '\n';
   if (!module_.facts.empty()) text += "facts " + module_.facts.print() + '\n';
   description();
   parameters();

@@ -36,11 +36,11 @@ std::optional<codegen::Target> target_of(const Options& options, ir::Diagnostics
   ir::Diagnostics own;
   auto target = codegen::resolve_target(options.cpu, own);
   if (!target) {
-    for (const ir::Diagnostic& fault : own.all()) complain("--cpu: " + fault.message, kUsageIsWrong);
+    for (const ir::Diagnostic& fault : own.all()) complain(fault.message, kUsageIsWrong);
     status = kUsageIsWrong;
   } else if (!options.cpu_given) {
     diagnostics.remark("target", {},
-                       "compiled for the CPU of this machine, " + target->cpu +
+                       "compiled for the CPU of this machine, " + target->tune +
                            "; --cpu=x86-64-v3 makes a library for others");
   }
   return target;

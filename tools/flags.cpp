@@ -13,6 +13,7 @@ namespace tfc::tools {
 using llvm::StringRef;
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
+  if (word.size() < 3) return "";  // near everything
   const std::string nearest = ir::nearest_name(word, known);
   return nearest.empty() ? "" : "; did you mean " + nearest + "?";
 }

@@ -14,84 +14,87 @@ struct Case {
 const Case kCases[] = {
     {{}, "no input: transformerc MODEL.toml (transformerc help says more)"},
     {{"train"}, "no input: transformerc train MODEL.toml (transformerc help says more)"},
-    {{"m.toml", "n.toml"}, "one file at a time: got 'm.toml' and 'n.toml'"},
+    {{"mini.toml", "n.toml"}, "one file at a time: got 'mini.toml' and 'n.toml'"},
     {{"model.yaml"}, "'model.yaml' is neither a description (.toml) nor an IR dump (.tcir)"},
-    {{"verfy", "m.toml"},
+    {{"verfy", "mini.toml"},
      "'verfy' is neither a description (.toml) nor an IR dump (.tcir); did you mean verify?"},
-    {{"m.toml", "--emti=ir"}, "unknown flag --emti; did you mean --emit?"},
-    {{"m.toml", "--precison", "f64"}, "unknown flag --precison; did you mean --precision?"},
-    {{"m.toml", "--zzzzzz"}, "unknown flag --zzzzzz"},
-    {{"m.toml", "-x"}, "unknown flag -x"},
-    {{"m.toml", "--emit"}, "--emit needs a value: --emit KIND[,KIND...]"},
-    {{"m.toml", "--emit="}, "--emit needs a value: --emit=KIND[,KIND...]"},
-    {{"m.toml", "-o"}, "-o needs a value: -o PATH"},
-    {{"m.toml", "--emit=headr"},
+    {{"mini.toml", "--emti=ir"}, "unknown flag --emti; did you mean --emit?"},
+    {{"mini.toml", "--precison", "f64"}, "unknown flag --precison; did you mean --precision?"},
+    {{"mini.toml", "--zzzzzz"}, "unknown flag --zzzzzz"},
+    {{"mini.toml", "-x"}, "unknown flag -x"},
+    {{"mini.toml", "--emit"}, "--emit needs a value: --emit KIND[,KIND...]"},
+    {{"mini.toml", "--emit="}, "--emit needs a value: --emit=KIND[,KIND...]"},
+    {{"mini.toml", "-o"}, "-o needs a value: -o PATH"},
+    {{"mini.toml", "--emit=headr"},
      "--emit: unknown kind 'headr'; there are lib, so, obj, header, python, toml, ir, dot, llvm, asm, "
      "llvm-opt, report; "
      "did you mean header?"},
-    {{"m.toml", "--emit=ir:plan"},
+    {{"mini.toml", "--emit=ir:plan"},
      "--emit=ir:plan: unknown phase 'plan'; there are blocks, ops, joint, fused, planned; did you mean "
      "planned?"},
-    {{"m.toml", "--emit=so:joint"}, "--emit=so:joint: only ir and dot take a phase"},
-    {{"m.toml", "--emit=html"}, "not supported yet: --emit=html"},
-    {{"m.toml", "--set", "layers"}, "--set takes KEY=VALUE, such as --set model.layers=2; got 'layers'"},
-    {{"m.toml", "--set", "=2"}, "--set takes KEY=VALUE, such as --set model.layers=2; got '=2'"},
-    {{"m.toml", "--precision=f16"}, "--precision is one of f32, f64; got 'f16'; did you mean f32?"},
-    {{"m.toml", "--target=aarch64-linux-gnu"}, "not supported yet: --target"},
-    {{"m.toml", "--tap=layers.*"}, "not supported yet: --tap"},
-    {{"m.toml", "-g"}, "not supported yet: -g"},
-    {{"m.toml", "--cpu=multi"}, "not supported yet: --cpu=multi"},
-    {{"m.toml", "--functions=none"}, "--functions is one of infer, train, all; got 'none'"},
-    {{"m.toml", "-O4"}, "-O takes a level from 0 to 3; got '-O4'"},
-    {{"m.toml", "-O"}, "-O takes a level from 0 to 3; got '-O'"},
-    {{"m.toml", "-Ofast"}, "-O takes a level from 0 to 3; got '-Ofast'"},
-    {{"m.toml", "--at", "B=0"}, "--at takes sizes such as B=4,T=256 or B=4,T=256,S=64; got 'B=0'"},
-    {{"m.toml", "--at", "B=4,L=3"}, "--at takes sizes such as B=4,T=256 or B=4,T=256,S=64; got 'L=3'"},
-    {{"m.toml", "--at", "B=4x"}, "--at takes sizes such as B=4,T=256 or B=4,T=256,S=64; got 'B=4x'"},
-    {{"m.toml", "--at", "B=4,"}, "--at takes sizes such as B=4,T=256 or B=4,T=256,S=64; got ''"},
-    {{"m.toml", "--disable=fold"}, "--disable: unknown pass 'fold' (transformerc help passes lists them)"},
-    {{"m.toml", "--disable=fold-constant"},
+    {{"mini.toml", "--emit=so:joint"}, "--emit=so:joint: only ir and dot take a phase"},
+    {{"mini.toml", "--emit=html"}, "not supported yet: --emit=html"},
+    {{"mini.toml", "--set", "layers"}, "--set takes KEY=VALUE, such as --set model.layers=2; got 'layers'"},
+    {{"mini.toml", "--set", "=2"}, "--set takes KEY=VALUE, such as --set model.layers=2; got '=2'"},
+    {{"mini.toml", "--precision=f16"}, "--precision is one of f32, f64; got 'f16'"},
+    {{"mini.toml", "--target=aarch64-linux-gnu"}, "not supported yet: --target"},
+    {{"mini.toml", "--tap=layers.*"}, "not supported yet: --tap"},
+    {{"mini.toml", "-g"}, "not supported yet: -g"},
+    {{"mini.toml", "--cpu=multi"}, "not supported yet: --cpu=multi"},
+    {{"mini.toml", "--functions=none"}, "--functions is one of infer, train, all; got 'none'"},
+    {{"mini.toml", "-O4"}, "-O takes a level from 0 to 3; got '-O4'"},
+    {{"mini.toml", "-O"}, "-O takes a level from 0 to 3; got '-O'"},
+    {{"mini.toml", "-Ofast"}, "-O takes a level from 0 to 3; got '-Ofast'"},
+    {{"mini.toml", "--at", "B=0"}, "--at takes sizes such as B=4,T=256 or B=4,T=256,S=64; got 'B=0'"},
+    {{"mini.toml", "--at", "B=4,L=3"}, "--at takes sizes such as B=4,T=256 or B=4,T=256,S=64; got 'L=3'"},
+    {{"mini.toml", "--at", "B=4x"}, "--at takes sizes such as B=4,T=256 or B=4,T=256,S=64; got 'B=4x'"},
+    {{"mini.toml", "--at", "B=4,"}, "--at takes sizes such as B=4,T=256 or B=4,T=256,S=64; got ''"},
+    {{"mini.toml", "--disable=fold"}, "--disable: unknown pass 'fold' (transformerc help passes lists them)"},
+    {{"mini.toml", "--disable=fold-constant"},
      "--disable: unknown pass 'fold-constant'; did you mean fold-constants? (transformerc help passes lists "
      "them)"},
-    {{"m.toml", "--disable=expand"}, "--disable: the pass 'expand' is mandatory"},
-    {{"m.toml", "--stop-after=expnd"},
+    {{"mini.toml", "--disable=expand"}, "--disable: the pass 'expand' is mandatory"},
+    {{"mini.toml", "--stop-after=expnd"},
      "--stop-after: unknown pass 'expnd'; did you mean expand? (transformerc help passes lists them)"},
-    {{"m.toml", "--print-after=everything"},
+    {{"mini.toml", "--print-after=everything"},
      "--print-after: unknown pass 'everything' (transformerc help passes lists them)"},
-    {{"m.toml", "--print-filter=("},
+    {{"mini.toml", "--print-filter=("},
      "--print-filter: '(' is no regular expression: parentheses not balanced"},
-    {{"m.toml", "--time-passes=yes"}, "--time-passes takes no value; got 'yes'"},
-    {{"m.toml", "--diagnostics=xml"}, "--diagnostics is one of text, json; got 'xml'"},
-    {{"m.toml", "-W"}, "-W takes error, a warning's name, or no- and a name"},
-    {{"m.toml", "--stop-after=expand", "--emit=ir"},
+    {{"mini.toml", "--time-passes=yes"}, "--time-passes takes no value; got 'yes'"},
+    {{"mini.toml", "--diagnostics=xml"}, "--diagnostics is one of text, json; got 'xml'"},
+    {{"mini.toml", "-W"}, "-W takes error, a warning's name, or no- and a name"},
+    {{"mini.toml", "--stop-after=expand", "--emit=ir"},
      "--stop-after prints the graph as it stands; it goes without --emit"},
-    {{"m.toml", "--check", "--emit=ir"}, "--check writes nothing; it goes without --emit"},
-    {{"m.toml", "-o", "-"},
+    {{"mini.toml", "--check", "--emit=ir"}, "--check writes nothing; it goes without --emit"},
+    {{"mini.toml", "-o", "-"},
      "-o - prints one text kind: header, python, toml, ir, dot, llvm, llvm-opt, asm or report"},
-    {{"m.toml", "--emit=so", "-o", "-"},
+    {{"mini.toml", "--emit=so", "-o", "-"},
      "-o - prints one text kind: header, python, toml, ir, dot, llvm, llvm-opt, asm or report"},
-    {{"m.toml", "--emit=ir,dot", "-o", "-"},
+    {{"mini.toml", "--emit=ir,dot", "-o", "-"},
      "-o - prints one text kind: header, python, toml, ir, dot, llvm, llvm-opt, asm or report"},
-    {{"m.toml", "--json"}, "only a verb takes --json (transformerc help)"},
-    {{"bench", "m.toml", "--emit=ir"}, "bench does not take --emit (transformerc help bench)"},
-    {{"bench", "m.toml", "--threads=-1"}, "--threads takes a number from 0 to 1024; got '-1'"},
-    {{"bench", "m.toml", "--seconds=0"}, "--seconds takes a number above 0, at most 600; got '0'"},
+    {{"mini.toml", "--json"}, "only a verb takes --json (transformerc help)"},
+    {{"bench", "mini.toml", "--emit=ir"}, "bench does not take --emit (transformerc help bench)"},
+    {{"bench", "mini.toml", "--threads=-1"}, "--threads takes a number from 0 to 1024; got '-1'"},
+    {{"bench", "mini.toml", "--seconds=0"}, "--seconds takes a number above 0, at most 600; got '0'"},
     {{"verify", "m.tcir"}, "verify reads a description (.toml), not an IR dump"},
     {{"m.tcir", "--set", "model.layers=2"}, "--set overrides keys of a description; an IR dump has none"},
     {{"m.tcir", "--precision=f64"}, "--precision is a description's choice; an IR dump has made it"},
-    {{"generate", "m.toml"}, "not supported yet: generate"},
-    {{"eval", "m.toml"}, "not supported yet: eval"},
-    {{"import", "m.toml"}, "not supported yet: import"},
-    {{"export", "m.toml"}, "not supported yet: export"},
+    {{"generate", "mini.toml"}, "not supported yet: generate"},
+    {{"eval", "mini.toml"}, "not supported yet: eval"},
+    {{"import", "mini.toml"}, "not supported yet: import"},
+    {{"export", "mini.toml"}, "not supported yet: export"},
     {{"new"}, "not supported yet: new"},
     {{"opt", "m.tcir"}, "not supported yet: opt"},
-    {{"run", "m.toml"}, "not supported yet: run"},
+    {{"run", "mini.toml"}, "not supported yet: run"},
     {{"explain", "E1"}, "not supported yet: explain"},
     {{"schema"}, "not supported yet: schema"},
     {{"help", "benhc"}, "help: unknown verb 'benhc'; did you mean bench?"},
     {{"help", "train", "bench"}, "help takes one verb"},
-    {{"m.toml", "--cpu=pentium17"},
-     "--cpu: unknown CPU 'pentium17'; there are native, x86-64-v2, x86-64-v3, x86-64-v4 and LLVM's names"},
+    {{"mini.toml", "--cpu=core2"}, "CPU 'core2' is below x86-64-v2, the least that kernels are made for"},
+    {{"mini.toml", "--cpu=pentium17"},
+     "unknown CPU 'pentium17' for --cpu; use native, x86-64-v2, x86-64-v3, x86-64-v4 or one of LLVM's names "
+     "such as "
+     "skylake-avx512 or znver4"},
 };
 
 std::string joined(const std::vector<std::string>& arguments) {
@@ -104,14 +107,14 @@ std::string joined(const std::vector<std::string>& arguments) {
 
 TEST(CommandLine, MistakesAreSaidInOneLine) {
   const Folder folder;
-  folder.write("m.toml", kTinyDecoder);
+  folder.write("mini.toml", kTinyDecoder);
   for (const Case& c : kCases) {
     const Result result = folder.run(c.arguments);
     EXPECT_EQ(result.status, 2) << joined(c.arguments);
     EXPECT_EQ(result.err, "transformerc: error: " + c.message + "\n") << joined(c.arguments);
     EXPECT_EQ(result.out, "") << joined(c.arguments);
   }
-  EXPECT_EQ(folder.names(), std::vector<std::string>{"m.toml"});
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"mini.toml"});
 }
 
 TEST(CommandLine, HelpAndVersionSucceed) {
@@ -141,25 +144,25 @@ TEST(CommandLine, HelpOfAVerbListsItsOwnFlags) {
 
 TEST(CommandLine, FilesThatCannotBeReadOrWrittenAre74) {
   const Folder folder;
-  folder.write("m.toml", kTinyDecoder);
+  folder.write("mini.toml", kTinyDecoder);
   const Result missing = folder.run({"nowhere.toml"});
   EXPECT_EQ(missing.status, 74);
   EXPECT_EQ(missing.err, "transformerc: error: cannot read 'nowhere.toml': No such file or directory\n");
-  const Result folder_taken = folder.run({"m.toml", "--emit=header", "-o", "/dev/null/x.h"});
+  const Result folder_taken = folder.run({"mini.toml", "--emit=header", "-o", "/dev/null/x.h"});
   EXPECT_EQ(folder_taken.status, 74);
   EXPECT_EQ(folder_taken.err, "transformerc: error: cannot write '/dev/null/x.h': Not a directory\n");
-  const Result itself = folder.run({"m.toml", "--emit=toml", "-o", "m.toml"});
+  const Result itself = folder.run({"mini.toml", "--emit=toml", "-o", "mini.toml"});
   EXPECT_EQ(itself.status, 74);
   EXPECT_EQ(itself.err,
-            "transformerc: error: cannot write 'm.toml': it is the input; choose another place with -o\n");
-  EXPECT_EQ(folder.read("m.toml"), kTinyDecoder);
+            "transformerc: error: cannot write 'mini.toml': it is the input; choose another place with -o\n");
+  EXPECT_EQ(folder.read("mini.toml"), kTinyDecoder);
 }
 
 TEST(CommandLine, FlagsTakeTheirValueEitherWay) {
   const Folder folder;
-  folder.write("m.toml", kTinyDecoder);
-  const Result joined_value = folder.run({"m.toml", "--emit=toml", "--set=model.layers=3", "-o", "-"});
-  const Result next_value = folder.run({"m.toml", "--emit", "toml", "--set", "model.layers=3", "-o", "-"});
+  folder.write("mini.toml", kTinyDecoder);
+  const Result joined_value = folder.run({"mini.toml", "--emit=toml", "--set=model.layers=3", "-o", "-"});
+  const Result next_value = folder.run({"mini.toml", "--emit", "toml", "--set", "model.layers=3", "-o", "-"});
   EXPECT_EQ(joined_value.status, 0);
   EXPECT_EQ(joined_value.out, next_value.out);
   EXPECT_NE(joined_value.out.find("layers"), std::string::npos);

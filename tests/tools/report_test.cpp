@@ -8,8 +8,8 @@ namespace {
 
 std::string report_of(const std::string& text) {
   const Folder folder;
-  folder.write("m.toml", text);
-  const Result result = folder.run({"m.toml", "--emit=report", "-o", "-"});
+  folder.write("known.toml", text);
+  const Result result = folder.run({"known.toml", "--emit=report", "-o", "-"});
   EXPECT_EQ(result.status, 0) << result.err;
   return result.out;
 }

@@ -11,9 +11,10 @@
 namespace tfc::tools {
 namespace {
 
-constexpr int32_t kBegin = 1;  // 0 is padding, 1 begins a target
-constexpr int32_t kFirstSymbol = 2;
 constexpr int64_t kUnseen = 200;  // sequences held back
+
+// Of V tokens 0 to V-3 are symbols and V-2 begins a target.
+int64_t symbols_of(const Trainer& trainer) { return trainer.model().info().vocab - 2; }
 
 using Sequence = std::vector<int32_t>;
 
@@ -24,7 +25,7 @@ std::vector<Sequence> distinct_sequences(int64_t count, int64_t length, int64_t 
   std::vector<Sequence> list;
   for (int64_t tries = 0; tries < 20 * count && static_cast<int64_t>(list.size()) < count; ++tries) {
     Sequence sequence(static_cast<size_t>(length));
-    for (int32_t& symbol : sequence) symbol = kFirstSymbol + static_cast<int32_t>(random.below(symbols));
+    for (int32_t& symbol : sequence) symbol = static_cast<int32_t>(random.below(symbols));
     if (seen.insert(sequence).second) list.push_back(sequence);
   }
   return list;
@@ -36,13 +37,13 @@ struct ReverseBatch {
   const void* heads[1] = {};
   tc_batch batch{};
 
-  ReverseBatch(const std::vector<Sequence>& sequences, size_t first, size_t last) {
+  ReverseBatch(const std::vector<Sequence>& sequences, size_t first, size_t last, int64_t begin) {
     const int64_t length = static_cast<int64_t>(sequences[first].size());
     for (size_t row = first; row < last; ++row) {
       const Sequence& s = sequences[row];
       src.insert(src.end(), s.begin(), s.end());
       targets.insert(targets.end(), s.rbegin(), s.rend());
-      tgt.push_back(kBegin);
+      tgt.push_back(static_cast<int32_t>(begin));
       tgt.insert(tgt.end(), s.rbegin(), s.rend() - 1);
     }
     heads[0] = targets.data();
@@ -80,7 +81,7 @@ std::vector<Sequence> decode_greedily(const Trainer& trainer, const ReverseBatch
   sampling.size = sizeof sampling;
   sampling.max_new = data.batch.T;
   sampling.eos = -1;
-  sampling.bos = kBegin;
+  sampling.bos = static_cast<int32_t>(symbols_of(trainer));
   std::vector<Sequence> rows(static_cast<size_t>(data.batch.B));
   const auto collect = [](void* user, int64_t row, int32_t token) {
     (*static_cast<std::vector<Sequence>*>(user))[static_cast<size_t>(row)].push_back(token);
@@ -92,8 +93,7 @@ std::vector<Sequence> decode_greedily(const Trainer& trainer, const ReverseBatch
 
 std::string text_of(const Sequence& sequence) {
   std::string text;
-  for (const int32_t symbol : sequence)
-    text += (text.empty() ? "" : " ") + std::to_string(symbol - kFirstSymbol);
+  for (const int32_t symbol : sequence) text += (text.empty() ? "" : " ") + std::to_string(symbol);
   return text;
 }
 
@@ -101,13 +101,12 @@ std::string text_of(const Sequence& sequence) {
 
 int train_reverse(Trainer& trainer) {
   const frontend::RunSettings& run = trainer.run();
-  std::vector<Sequence> sequences =
-      distinct_sequences(run.examples + kUnseen, run.length, trainer.model().info().vocab - kFirstSymbol,
-                         static_cast<uint64_t>(run.seed) + 1);
+  std::vector<Sequence> sequences = distinct_sequences(
+      run.examples + kUnseen, run.length, symbols_of(trainer), static_cast<uint64_t>(run.seed) + 1);
   const size_t held_back = std::max<size_t>(1, std::min<size_t>(kUnseen, sequences.size() / 10));
   const std::vector<Sequence> unseen(sequences.end() - static_cast<int64_t>(held_back), sequences.end());
   sequences.resize(sequences.size() - held_back);
-  const ReverseBatch check(unseen, 0, unseen.size());
+  const ReverseBatch check(unseen, 0, unseen.size(), symbols_of(trainer));
 
   auto& out = llvm::outs();
   out << llvm::formatv("{0} sequences of {1} to train on, {2} unseen\n", sequences.size(), run.length,
@@ -123,7 +122,8 @@ int train_reverse(Trainer& trainer) {
       std::swap(sequences[i - 1], sequences[static_cast<size_t>(order.below(static_cast<int64_t>(i)))]);
     double loss = 0, targets = 0;
     for (size_t first = 0; first < sequences.size(); first += batch_size) {
-      const ReverseBatch data(sequences, first, std::min(first + batch_size, sequences.size()));
+      const ReverseBatch data(sequences, first, std::min(first + batch_size, sequences.size()),
+                              symbols_of(trainer));
       double sum = 0, count = 0;
       trainer.accumulate(data.batch, sum, count);
       trainer.step(step++, steps);

@@ -1,0 +1,63 @@
+# Installs into a folder of its own, configures and builds tests/install/project against that alone, runs what comes
+# out, and changes a description to see its library follow.
+file(REMOVE_RECURSE ${WORK})
+set(project ${WORK}/project)
+file(COPY ${SOURCE}/tests/install/project DESTINATION ${WORK})
+file(COPY ${SOURCE}/examples/reverse.toml ${SOURCE}/examples/reverse.c DESTINATION ${project})
+
+function(run what)
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
+  message("-- ${what}\n${output}")
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${what}: exit status ${status}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+run("install" ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+run("configure" ${CMAKE_COMMAND} -S ${project} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix
+    -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Release)
+run("build" ${CMAKE_COMMAND} --build ${WORK}/build)
+run("train the reversal model from C" ${WORK}/build/reverse)
+run("two models through one loop, linked" ${WORK}/build/two_models)
+run("two shared models through one loop" ${WORK}/build/two_shared_models)
+
+# Nothing changed: nothing is compiled again.
+run("build again" ${CMAKE_COMMAND} --build ${WORK}/build)
+if(NOT output MATCHES "no work to do")
+  message(FATAL_ERROR "a second build had something to do")
+endif()
+
+# A description, and one that it extends.
+foreach(file small base)
+  file(READ ${WORK}/build/small_model.model/small.h before)
+  file(READ ${project}/${file}.toml text)
+  if(file STREQUAL "small")
+    string(REPLACE "layers = 1" "layers = 2" text "${text}")
+  else()
+    string(REPLACE "heads = 2" "heads = 4" text "${text}")
+  endif()
+  file(WRITE ${project}/${file}.toml "${text}")
+  run("build with another ${file}.toml" ${CMAKE_COMMAND} --build ${WORK}/build)
+  file(READ ${WORK}/build/small_model.model/small.h after)
+  if(before STREQUAL after)
+    message(FATAL_ERROR "the library did not follow ${file}.toml")
+  endif()
+endforeach()
+
+# What a library exports, and what it wants from elsewhere.
+run("exports" nm -D --defined-only ${WORK}/build/small_shared.model/libsmall.so)
+string(REGEX MATCHALL "[^ \n]+\n" symbols "${output}")
+foreach(symbol IN LISTS symbols)
+  string(STRIP "${symbol}" symbol)
+  if(NOT symbol MATCHES "^small_")
+    message(FATAL_ERROR "libsmall.so exports ${symbol}")
+  endif()
+endforeach()
+run("needs" readelf -d ${WORK}/build/small_shared.model/libsmall.so)
+string(REGEX MATCHALL "Shared library: \\[[^]]*" needed "${output}")
+foreach(library IN LISTS needed)
+  if(NOT library MATCHES "\\[(libc|libm|libpthread)\\.so\\.[0-9]$")
+    message(FATAL_ERROR "libsmall.so needs ${library}]")
+  endif()
+endforeach()

@@ -77,7 +77,7 @@ std::string real_text(double value) {
 
 bool is_name_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
-         c == '+' || c == ':' || c == '-';
+         c == '+' || c == ':' || c == '-' || c == '*';
 }
 
 std::string name_text(std::string_view name) {

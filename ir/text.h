@@ -12,7 +12,7 @@ std::string quoted(std::string_view text);
 /// Shortest text that reads back to the same double; always has '.', 'e', "inf" or "nan".
 std::string real_text(double value);
 
-/// Letters, digits and the marks of names ("layers.0.attn.q.weight", "a+b", "grads:x"); they need no quotes.
+/// Letters, digits and the marks of names ("layers.0.attn.q.weight", "a+b", "grads:*"); they need no quotes.
 bool is_name_letter(char c);
 
 /// The name, in quotes if any of its letters needs them.

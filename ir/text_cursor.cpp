@@ -8,7 +8,9 @@
 namespace tfc::ir {
 namespace {
 
-bool is_word_letter(char c) { return is_name_letter(c) && c != '.' && c != '+' && c != ':' && c != '-'; }
+bool is_word_letter(char c) {
+  return is_name_letter(c) && c != '.' && c != '+' && c != ':' && c != '-' && c != '*';
+}
 
 }  // namespace
 
@@ -120,10 +122,12 @@ static int hex_digit(char c) {
 
 std::string TextCursor::quoted() {
   if (!quote_follows()) fail("found " + found() + ", expected a string in quotes");
+  const Place here = place();
   advance();
   std::string text;
   while (true) {
-    if (at_ == text_.size() || text_[at_] == '\n') fail("a string does not end on its line, expected '\"'");
+    if (at_ == text_.size() || text_[at_] == '\n')
+      throw ReadFailure{here, "a string does not end on its line, expected '\"'"};
     const char c = text_[at_];
     advance();
     if (c == '"') return text;

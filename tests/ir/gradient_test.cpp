@@ -1,4 +1,5 @@
-// Every derivative rule against central differences of the interpreter's forward, on the cases of op_cases.cpp.
+// Every derivative rule against central differences of the interpreter's forward, on the cases of
+// op_cases.cpp.
 #include "ir/gradient.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ class OneNodeContext : public GradientContext {
  public:
   OneNodeContext(CaseGraph& made, const std::vector<bool>& flows) : made_(made), given_(made.leaves.size()) {
     for (uint32_t i = 0; i < flows.size(); ++i)
-      upstream_.push_back(flows[i] ? leaf("u" + std::to_string(i), made.graph.type({made.node, i})) : Value{});
+      upstream_.push_back(flows[i] ? leaf("u" + std::to_string(i), made.graph.type({made.node, i}))
+                                   : Value{});
   }
 
   const Node& node() const override { return made_.graph.node(made_.node); }
@@ -27,7 +29,8 @@ class OneNodeContext : public GradientContext {
   Value result(uint32_t index) const override { return {made_.node, index}; }
   Value upstream(uint32_t index) const override { return upstream_[index]; }
   bool wanted(uint32_t slot) const override { return made_.graph.type(operand(slot)).dtype == DType::F64; }
-  NodeId add(OpKind op, const std::vector<Value>& operands, Attributes attributes, std::string_view suffix) override {
+  NodeId add(OpKind op, const std::vector<Value>& operands, Attributes attributes,
+             std::string_view suffix) override {
     used.insert(op);
     return made_.graph.add(op, operands, std::move(attributes), "op." + std::string(suffix));
   }
@@ -39,7 +42,8 @@ class OneNodeContext : public GradientContext {
   }
   void give(uint32_t slot, Value gradient) override {
     EXPECT_EQ(made_.graph.type(gradient), made_.graph.type(operand(slot))) << "gradient of operand " << slot;
-    given_[slot] = given_[slot].valid() ? Value{add(OpKind::Add, {given_[slot], gradient}, {}, "sum")} : gradient;
+    given_[slot] =
+        given_[slot].valid() ? Value{add(OpKind::Add, {given_[slot], gradient}, {}, "sum")} : gradient;
   }
   Value mean_flag() override { return leaf("mean", {DType::F64, {}}); }
   void replace_result(uint32_t index, Value value) override { replaced[index] = value; }
@@ -111,7 +115,8 @@ class GradientCheck {
     Interpreter interpreter(module, Point{});
     std::mt19937 random(5);
     std::normal_distribution<double> normal;
-    for (size_t i = 0; i < case_.operands.size(); ++i) interpreter.inputs["x" + std::to_string(i)] = case_.operands[i];
+    for (size_t i = 0; i < case_.operands.size(); ++i)
+      interpreter.inputs["x" + std::to_string(i)] = case_.operands[i];
     for (uint32_t i = 0; i < flow.size(); ++i) {
       if (!flow[i]) continue;
       const Type type = made_.graph.type({made_.node, i});
@@ -145,7 +150,8 @@ class GradientCheck {
       const double below = objective(operands);
       operands[slot][i] = before;
       const double numeric = (above - below) / (2 * kStep);
-      EXPECT_NEAR(analytic[i], numeric, 1e-7 * (1 + std::abs(numeric))) << "operand " << slot << ", element " << i;
+      EXPECT_NEAR(analytic[i], numeric, 1e-7 * (1 + std::abs(numeric)))
+          << "operand " << slot << ", element " << i;
     }
   }
 

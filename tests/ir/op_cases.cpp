@@ -34,30 +34,44 @@ std::vector<OpCase> embedding_cases(OpKind op) {
   const Tensor some = ids({2, 3}, {4, 0, 2, 2, 1, 4}), real_tokens = mask({2, 3}, {1, 1, 0, 1, 0, 1});
   switch (op) {
     case OpKind::Embedding:
-      return {{op, {some, real({5, 7})}, {{"scale", 1.0}}}, {op, {some, real({5, 3}), real_tokens}, {{"scale", 2.5}}}};
-    case OpKind::AddRows: return {{op, {real({2, 3, 5}), real({3, 5})}}, {op, {real({2, 3, 5}), real({2, 3, 5})}}};
-    case OpKind::PositionRows: return {{op, {real({7, 5})}, {{"tokens", Dim(3)}}}};
-    case OpKind::Sinusoid: return {{op, {}, {{"width", int64_t{5}}, {"tokens", Dim(3)}}}};
-    case OpKind::RopeTable: return {{op, {}, {{"width", int64_t{6}}, {"theta", 10000.0}, {"tokens", Dim(3)}}}};
+      return {{op, {some, real({5, 7})}, {{"scale", 1.0}}},
+              {op, {some, real({5, 3}), real_tokens}, {{"scale", 2.5}}}};
+    case OpKind::AddRows:
+      return {{op, {real({2, 3, 5}), real({3, 5})}}, {op, {real({2, 3, 5}), real({2, 3, 5})}}};
+    case OpKind::PositionRows:
+      return {{op, {real({7, 5})}, {{"tokens", Dim(3)}}}};
+    case OpKind::Sinusoid:
+      return {{op, {}, {{"width", int64_t{5}}, {"tokens", Dim(3)}}}};
+    case OpKind::RopeTable:
+      return {{op, {}, {{"width", int64_t{6}}, {"theta", 10000.0}, {"tokens", Dim(3)}}}};
     case OpKind::Rope: {
       const auto with = [](const char* style, bool inverse) {
-        return Attributes{{"heads", int64_t{3}}, {"head_dim", int64_t{2}}, {"style", std::string(style)}, {"inverse", inverse}};
+        return Attributes{{"heads", int64_t{3}},
+                          {"head_dim", int64_t{2}},
+                          {"style", std::string(style)},
+                          {"inverse", inverse}};
       };
-      const Tensor angles = ids({2, 5, 2}, std::vector<double>(20, 0.6));  // constants: integers have no derivative
+      const Tensor angles =
+          ids({2, 5, 2}, std::vector<double>(20, 0.6));  // constants: integers have no derivative
       Tensor table = angles;
       table.dtype = DType::F64;
-      return {{op, {real({2, 5, 6}), table}, with("half", false)}, {op, {real({2, 5, 6}), table}, with("interleaved", true)}};
+      return {{op, {real({2, 5, 6}), table}, with("half", false)},
+              {op, {real({2, 5, 6}), table}, with("interleaved", true)}};
     }
-    case OpKind::MaskRows: return {{op, {real({2, 3, 5}), real_tokens}}};
-    default: return {};
+    case OpKind::MaskRows:
+      return {{op, {real({2, 3, 5}), real_tokens}}};
+    default:
+      return {};
   }
 }
 
 std::vector<OpCase> elementwise_cases(OpKind op) {
   switch (op) {
     case OpKind::Add:
-    case OpKind::Multiply: return {{op, {real({2, 3, 5}), real({2, 3, 5})}}};
-    case OpKind::Scale: return {{op, {real({3, 7})}, {{"factor", -0.7}}}};
+    case OpKind::Multiply:
+      return {{op, {real({2, 3, 5}), real({2, 3, 5})}}};
+    case OpKind::Scale:
+      return {{op, {real({3, 7})}, {{"factor", -0.7}}}};
     case OpKind::Activation: {
       std::vector<OpCase> cases;
       for (const char* kind : {"relu", "gelu", "gelu_tanh", "silu"})
@@ -67,9 +81,12 @@ std::vector<OpCase> elementwise_cases(OpKind op) {
     case OpKind::Residual:
       return {{op, {real({3, 5}), real({3, 5})}, {{"scale", 1.0}}},
               {op, {real({3, 5}), real({3, 5}), real({3, 5})}, {{"scale", 0.5}}}};
-    case OpKind::Split: return {{op, {real({2, 3, 9})}, {{"widths", std::vector<int64_t>{5, 1, 3}}}}};
-    case OpKind::Concat: return {{op, {real({2, 3, 1}), real({2, 3, 7}), real({2, 3, 2})}}};
-    default: return {};
+    case OpKind::Split:
+      return {{op, {real({2, 3, 9})}, {{"widths", std::vector<int64_t>{5, 1, 3}}}}};
+    case OpKind::Concat:
+      return {{op, {real({2, 3, 1}), real({2, 3, 7}), real({2, 3, 2})}}};
+    default:
+      return {};
   }
 }
 
@@ -82,7 +99,9 @@ std::vector<OpCase> attention_cases(OpKind op) {
   return {
       {op, {real({2, 3, 6}), real({2, 5, 6}), real({2, 5, 6})}, heads(3, 3, 2, false)},
       {op, {real({2, 3, 6}), real({2, 5, 2}), real({2, 5, 2})}, heads(3, 1, 2, true)},
-      {op, {real({1, 5, 3}), real({1, 2, 3}), real({1, 2, 3})}, heads(1, 1, 3, true)},  // T > S: some see nothing
+      {op,
+       {real({1, 5, 3}), real({1, 2, 3}), real({1, 2, 3})},
+       heads(1, 1, 3, true)},  // T > S: some see nothing
       {op, {real({2, 3, 12}), real({2, 5, 6}), real({2, 5, 6}), some_keys}, heads(4, 2, 3, false)},
       {op, {real({2, 5, 7}), real({2, 5, 7}), real({2, 5, 7}), some_keys}, heads(1, 1, 7, true)},
   };
@@ -94,18 +113,22 @@ std::vector<OpCase> loss_cases(OpKind op) {
   for (const bool mean : {false, true}) {
     for (const double smoothing : {0.0, 0.1}) {
       const Attributes attributes{{"ignore_index", int64_t{-100}}, {"smoothing", smoothing}};
-      cases.push_back({op, {real({2, 3, 7}), real({5, 7}), real({5}), targets, real_tokens}, attributes, mean});
+      cases.push_back(
+          {op, {real({2, 3, 7}), real({5, 7}), real({5}), targets, real_tokens}, attributes, mean});
       cases.push_back({op, {real({2, 3, 3}), real({5, 3}), absent(), targets}, attributes, mean});
     }
   }
-  cases.push_back({op, {real({3, 2}), real({7, 2}), absent(), ids({3}, {6, 0, -1})},
-                   {{"ignore_index", int64_t{-1}}, {"smoothing", 0.0}}, true});
+  cases.push_back({op,
+                   {real({3, 2}), real({7, 2}), absent(), ids({3}, {6, 0, -1})},
+                   {{"ignore_index", int64_t{-1}}, {"smoothing", 0.0}},
+                   true});
   return cases;
 }
 
 std::vector<OpCase> pool_cases(OpKind op) {
   std::vector<OpCase> cases;
-  const Tensor real_tokens = mask({3, 5}, {0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0});  // the last row: none
+  const Tensor real_tokens =
+      mask({3, 5}, {0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0});  // the last row: none
   for (const char* kind : {"first", "mean", "last"}) {
     cases.push_back({op, {real({3, 5, 7}), real_tokens}, {{"kind", std::string(kind)}}});
     cases.push_back({op, {real({3, 5, 2})}, {{"kind", std::string(kind)}}});
@@ -113,20 +136,32 @@ std::vector<OpCase> pool_cases(OpKind op) {
   return cases;
 }
 
-/// Operations without a derivative rule that no derivative rule uses: values alone are tested (interpreter_test).
+/// Operations without a derivative rule that no derivative rule uses: values alone are tested
+/// (interpreter_test).
 std::vector<OpCase> other_cases(OpKind op) {
   switch (op) {
     case OpKind::CacheAppend:
       return {{op, {real({2, 5, 3}), real({2, 2, 3}), ids({2}, {3, 0}), mask({2, 2}, {1, 1, 0, 1})}}};
     case OpKind::LinearLogprob:
-      return {{op, {real({3, 2}), real({7, 2}), real({7}), ids({3}, {6, 0, -1})}, {{"ignore_index", int64_t{-1}}}}};
-    case OpKind::SumSquares: return {{op, {real({7})}}};
-    case OpKind::ClipScale: return {{op, {scalar(9), scalar(3), scalar(0.5)}}};
+      return {{op,
+               {real({3, 2}), real({7, 2}), real({7}), ids({3}, {6, 0, -1})},
+               {{"ignore_index", int64_t{-1}}}}};
+    case OpKind::SumSquares:
+      return {{op, {real({7})}}};
+    case OpKind::ClipScale:
+      return {{op, {scalar(9), scalar(3), scalar(0.5)}}};
     case OpKind::AdamW:
-      return {{op, {real({32}), real({32}), real({32}), positive({32}), scalar(0.5),
-                    {DType::F64, {8}, {0.01, 0.9, 0.95, 1e-8, 0.1, 3, 0, 0}}, {DType::F64, {2}, {1, 0.5}},
-                    {DType::F64, {2}, {1, 0}}}}};
-    default: return {};
+      return {{op,
+               {real({32}),
+                real({32}),
+                real({32}),
+                positive({32}),
+                scalar(0.5),
+                {DType::F64, {8}, {0.01, 0.9, 0.95, 1e-8, 0.1, 3, 0, 0}},
+                {DType::F64, {2}, {1, 0.5}},
+                {DType::F64, {2}, {1, 0}}}}};
+    default:
+      return {};
   }
 }
 
@@ -141,11 +176,16 @@ std::vector<OpCase> cases_of(OpKind op) {
               {op, {real({3, 7}), real({7})}, {{"eps", 1e-3}}},
               {op, {real({3, 1}), real({1}), real({1})}, {{"eps", 1e-1}}}};
     case OpKind::RmsNorm:
-      return {{op, {real({2, 3, 5}), real({5})}, {{"eps", 1e-5}}}, {op, {real({3, 1}), real({1})}, {{"eps", 1e-1}}}};
-    case OpKind::Attention: return attention_cases(op);
-    case OpKind::Pool: return pool_cases(op);
-    case OpKind::LinearCrossEntropy: return loss_cases(op);
-    default: break;
+      return {{op, {real({2, 3, 5}), real({5})}, {{"eps", 1e-5}}},
+              {op, {real({3, 1}), real({1})}, {{"eps", 1e-1}}}};
+    case OpKind::Attention:
+      return attention_cases(op);
+    case OpKind::Pool:
+      return pool_cases(op);
+    case OpKind::LinearCrossEntropy:
+      return loss_cases(op);
+    default:
+      break;
   }
   for (const auto& family : {embedding_cases, elementwise_cases, other_cases})
     if (std::vector<OpCase> cases = family(op); !cases.empty()) return cases;

@@ -13,7 +13,7 @@ struct OpCase {
   OpKind op;
   std::vector<Tensor> operands;  // absent() where there is none; real ones are differentiated
   Attributes attributes;
-  bool mean = false;             // the input `mean` of losses
+  bool mean = false;  // the input `mean` of losses
 };
 
 /// Cases of the operation; none where it has no entry.

@@ -12,6 +12,9 @@
 // height and the block's place: a row alone has the same bits as in a batch.
 #include "codegen/kernels/product.h"
 
+#include <optional>
+
+#include "codegen/activations.h"
 #include "codegen/kernels/product_tile.h"
 
 namespace tfc::codegen {
@@ -24,7 +27,10 @@ constexpr int64_t kStripColumns = 32;  // unit of column blocks; a multiple of e
 // Addresses this far apart share a set of a first-level cache (32 KB, 8 ways), or one of two.
 constexpr int64_t kCachePeriod = 2048, kCacheWays = 8;
 
-enum Slot { kC, kA, kB, kBias, kM, kN, kK, kLdc, kLda, kLdb, kAccumulate, kRowBlocks, kColumnBlocks, kParts, kPartStride };
+enum Slot {
+  kC, kA, kB, kBias, kM, kN, kK, kLdc, kLda, kLdb, kAccumulate, kRowBlocks, kColumnBlocks, kParts, kPartStride,
+  kOut, kLdOut, kResidual, kLdResidual  // with an epilogue only
+};
 
 /// Rows in tiles of nearly equal height, the last the lowest: 128 rows are 9 x 13 + 11, not 9 x 14 + 2.
 struct RowTiles {
@@ -45,6 +51,8 @@ struct ProductEmitter {
   std::string form;
   int64_t depth_block;
   int64_t block_columns;  // greatest number of columns of a task
+  std::string activation;
+  std::optional<double> residual_scale;
   TileShape shape;
 
   Ptr start, panels, panel_a;  // scratch
@@ -55,7 +63,9 @@ struct ProductEmitter {
         form(spec.attributes.text("form")),
         depth_block(spec.attributes.integer("depth")),
         block_columns(spec.attributes.integer("columns")),
+        activation(spec.attributes.text("activation", "")),
         shape(tile_shape(k.target(), k.real())) {
+    if (spec.attributes.has("residual")) residual_scale = spec.attributes.real("residual");
     a = k.pointer(kA), b = k.pointer(kB), c = k.pointer(kC);
     start = k.scratch(k.real());
     panels = k.at(start, k.index(block_columns));
@@ -119,10 +129,8 @@ struct ProductEmitter {
     return {Ptr{pointer.get().raw(), a.element}, stride.get()};
   }
 
-  void multiply_tile(const Block& block, Val tile, Val d, Val depth, Val begins) {
+  void multiply_tile(const Block& block, Val tile, Val row, Val height, Val d, Val depth, Val begins) {
     const LeftOperand operand = form == "tn" ? LeftOperand::Panel : LeftOperand::Rows;
-    const Val row = block.rows.all.first + tile * block.rows.height;
-    const Val height = k.min(block.rows.height, block.rows.all.last - row);
     const auto [rows, stride] = operand == LeftOperand::Panel
                                     ? std::pair{k.at(panel_a, tile * (depth_block * shape.panel_rows)), k.index(0)}
                                     : rows_of_a(row, height, d, depth);
@@ -138,6 +146,22 @@ struct ProductEmitter {
       k.ir().CreateCall(type, function,
                         {rows.base, stride.raw(), panel(strip).base, target.base, ldc.raw(), begin, depth.raw(),
                          (block.columns.size() - offset).raw()});
+    });
+  }
+
+  /// What follows the product, on rows that have just been finished and are still in cache.
+  void epilogue(const Block& block, Val row, Val height) {
+    k.loop("epilogue", row, row + height, 1, [&](Val r) {
+      const Ptr sums = k.at(c, r * k.integer(kLdc)), out = k.at(k.pointer(kOut), r * k.integer(kLdOut));
+      k.vector_loop("column", block.columns.first, block.columns.last, [&](Lane lane) {
+        Val y = k.load(sums, lane);
+        if (!activation.empty()) y = activate(activation, y);
+        if (residual_scale) {
+          if (*residual_scale != 1.0) y = y * *residual_scale;
+          y = k.load(k.at(k.pointer(kResidual), r * k.integer(kLdResidual)), lane) + y;
+        }
+        k.store(out, lane, y);
+      });
     });
   }
 
@@ -164,14 +188,22 @@ struct ProductEmitter {
       const Val begins = (d == block.depths.first) & (k.integer(kAccumulate) == 0);
       pack_b(block.columns, block.strips, d, depth);
       if (form == "tn") pack_a(block.rows, d, depth);
-      k.loop("tile", block.rows.count, [&](Val tile) { multiply_tile(block, tile, d, depth, begins); });
+      k.loop("tile", block.rows.count, [&](Val tile) {
+        const Val row = block.rows.all.first + tile * block.rows.height;
+        const Val height = k.min(block.rows.height, block.rows.all.last - row);
+        multiply_tile(block, tile, row, height, d, depth, begins);
+        if (activation.empty() && !residual_scale) return;
+        k.if_(d + depth == block.depths.last, [&] { epilogue(block, row, height); });
+      });
     });
   }
 };
 
-/// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task}
+/// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task, activation?, residual?}
 /// slots: C, A, B, bias (or null), M, N, K, ldc, lda, ldb, accumulate (1: C += ), row blocks, column blocks, parts,
 /// part stride. tasks = row blocks * column blocks * parts; part p of K goes to C + p * part stride.
+/// With `activation` (its kind) or `residual` (a factor) also: out, ld of out, x, ld of x. Then out = x + factor *
+/// activation(C), each part where it is asked for; out may be C.
 llvm::Function* emit_product(KernelBuilder& k, const ir::KernelSpec& spec) {
   ProductEmitter emitter(k, spec);
   k.for_tasks([&](Val task) { emitter.task(task); });

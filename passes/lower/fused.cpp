@@ -56,6 +56,9 @@ void lower_fused(Lowering& l) {
   if (const NodeId dw = body.find(OpKind::LinearDw); kernel == "product" && dw.valid()) {
     return lower_accumulated_product(l, body, dw);
   }
+  if (const NodeId linear = body.find(OpKind::Linear); kernel == "product" && linear.valid()) {
+    return lower_product_with_epilogue(l, body, linear);
+  }
   if (const NodeId sum = body.find(OpKind::ColumnSum); kernel == "column_sum" && sum.valid()) {
     return lower_accumulated_column_sum(l, body, sum);
   }

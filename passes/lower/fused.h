@@ -16,4 +16,8 @@ struct FusedBody {
   ir::Value outer_operand(ir::NodeId inner, uint32_t slot) const;
 };
 
+/// linear with what follows it: an activation, a residual; the linear's own result and the last one may be needed
+/// outside.
+void lower_product_with_epilogue(Lowering& lowering, const FusedBody& body, ir::NodeId linear);
+
 }  // namespace tfc::passes

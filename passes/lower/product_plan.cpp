@@ -102,6 +102,15 @@ void lower_add_parts(Lowering& lowering, ir::Arg out, ir::Arg parts, const Dim& 
   lowering.call(std::move(record));
 }
 
+void add_epilogue(ir::Record& record, const Product& product) {
+  if (!product.activation.empty()) record.kernel.attributes.set("activation", product.activation);
+  if (product.residual_scale) record.kernel.attributes.set("residual", *product.residual_scale);
+  record.args.push_back(product.out.pointer);
+  record.args.push_back(Lowering::integer(product.out.stride));
+  record.args.push_back(product.residual_scale ? product.x.pointer : null_pointer());
+  record.args.push_back(Lowering::integer(product.x.stride));
+}
+
 }  // namespace
 
 void lower_product(Lowering& lowering, const Product& product) {
@@ -122,6 +131,7 @@ void lower_product(Lowering& lowering, const Product& product) {
                             cut.column_blocks, cut.parts, product.m * n}) {
     record.args.push_back(Lowering::integer(number));
   }
+  if (!product.activation.empty() || product.residual_scale) add_epilogue(record, product);
   record.scratch = scratch_bytes(cut, depth, bytes);
   record.flops = Dim(2) * product.m * n * product.k;
   record.bytes = (product.m * product.k + product.k * n + product.m * n) * Dim(bytes);

@@ -1,6 +1,7 @@
 // How products are cut into tasks, by their shapes alone. The kernel's side is codegen/kernels/product.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "passes/lower/lowering.h"
@@ -17,6 +18,11 @@ struct Product {
   ir::Dim m, k;
   int64_t n = 0;
   ir::Dim accumulate = 0;  // 1: C keeps what it has
+
+  // out = x + scale * activation(C), each part where it is asked for; out may be C.
+  std::string activation;
+  std::optional<double> residual_scale;
+  Location out, x;
 };
 
 /// Calls the product's kernel, and for a long `k` of a small result the sum of its parts.

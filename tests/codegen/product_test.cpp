@@ -188,6 +188,38 @@ TEST_P(ProductTest, RowsDoNotDependOnTheBatch) {
   }
 }
 
+// out = x + 0.5 * relu(C), with C kept or overwritten.
+TEST_P(ProductTest, ActivationAndResidual) {
+  for (int64_t m : {1, 20}) {
+    for (int64_t n : {17, 40, 100}) {
+      Case test{"nt", GetParam(), m, n, 40};
+      Operands<float> o(test);
+      Matrix<float> x(m, n, 2), out(m, n, 1);
+      x.fill(9);
+      const int64_t column_blocks = (n + kColumns - 1) / kColumns;
+      const ir::Attributes attributes = {{"f", std::string("f32")}, {"form", std::string("nt")}, {"depth", kDepth},
+                                         {"columns", kColumns}, {"activation", std::string("relu")}, {"residual", 0.5}};
+      const auto run = [&](Matrix<float>& c, Matrix<float>& to) {
+        kernel("product", attributes, GetParam())
+            .run({c.data, o.a.data, o.b.data, nullptr, m, n, test.k, c.stride, o.a.stride, o.b.stride, 0, 1,
+                  column_blocks, 1, 0, to.data, to.stride, x.data, x.stride},
+                 column_blocks, kScratch);
+      };
+      run(o.c, out);
+      Matrix<float> alone(m, n);
+      run(alone, alone);
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          ASSERT_NEAR(o.c.at(i, j), expected(test, o, i, j, 0, test.k), 1e-5);
+          ASSERT_EQ(out.at(i, j), x.at(i, j) + 0.5f * std::max(0.0f, o.c.at(i, j)));
+          ASSERT_EQ(alone.at(i, j), out.at(i, j));
+        }
+        ASSERT_EQ(out.data[static_cast<size_t>(i * out.stride + n)], 77.0f) << "wrote past the row";
+      }
+    }
+  }
+}
+
 TEST_P(ProductTest, PartsOfALongReduction) {
   Case test{"tn", GetParam(), 20, 40, 300};
   test.parts = 3;

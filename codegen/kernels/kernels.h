@@ -27,6 +27,7 @@ std::vector<KernelFamily> elementwise_kernels();
 std::vector<KernelFamily> norm_kernels();
 std::vector<KernelFamily> embedding_kernels();
 std::vector<KernelFamily> attention_kernels();
+std::vector<KernelFamily> pool_kernels();
 std::vector<KernelFamily> update_kernels();
 
 /// Emits the kernel of `spec` into `module` under `name`; an unknown family is a compiler fault.

@@ -1,0 +1,232 @@
+// Attention forward, streaming: online softmax (Milakov & Gimelshein 2018, arXiv:1805.02867) by tiles, as in
+// FlashAttention (Dao et al. 2022, arXiv:2205.14135). The scores never exist whole.
+//
+// A task is a tile of queries of one head. It walks blocks of keys from key 0 on; with m, l, o of the blocks so far:
+//   s = scale q k^T      m' = max(m, max s)      a = exp(m - m')      p = exp(s - m')
+//   l' = a l + sum p     o' = a o + p v          at the end  o / l,  lse = m + log l
+// Invisible keys get s = -inf and p = 0, and their v is not multiplied; masked keys are not even in the block. A block
+// without visible keys leaves m' = m, a = 1 and l, o as they are, to the bit, so skipping it changes nothing: a row has
+// the same bits alone, in any batch, with padding on its right, and decoded token by token.
+#include <limits>
+
+#include "codegen/kernels/attention_parts.h"
+#include "codegen/math.h"
+
+namespace tfc::codegen {
+
+namespace {
+
+using ir::DType;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+enum Slot { kQ, kK, kV, kMask, kOffsets, kO, kLse, kT, kS, kQStride, kKStride, kVStride, kOStride };
+
+struct AttentionEmitter {
+  KernelBuilder& k;
+  const int64_t H, G, E;
+  const double scale;
+  const bool causal, masked, offset;
+  const AttentionTile tile;
+
+  // scratch
+  Ptr qt, keys, st, ot, rows, m, l, numbers;
+  // the current task
+  Val b, head, q0, queries;
+
+  AttentionEmitter(KernelBuilder& builder, const ir::Attributes& a)
+      : k(builder), H(a.integer("heads")), G(a.integer("kv_heads")), E(a.integer("head_dim")), scale(a.real("scale")),
+        causal(a.flag("causal")), masked(a.flag("mask")), offset(a.flag("offsets")),
+        tile(attention_tile(k.target(), k.real())) {
+    Ptr next = k.scratch(k.real());
+    auto take = [&](int64_t elements) {
+      const Ptr piece = next;
+      next = k.at(next, k.index((elements + kLanes - 1) / kLanes * kLanes));
+      return piece;
+    };
+    qt = take(padded(E) * kTileQueries);
+    ot = take(padded(E) * kTileQueries);
+    rows = take(padded(E) * kTileQueries);
+    st = take(kMostBlockKeys * kTileQueries);
+    keys = take(kMostBlockKeys * E);
+    m = take(kTileQueries);
+    l = take(kTileQueries);
+    numbers = {take(kMostBlockKeys * 8 / ir::dtype_bytes(k.real())).base, k.ir().getInt64Ty()};
+  }
+
+  Ptr column(Ptr matrix, Val row, Val first, int vector) {
+    return k.at(matrix, row * kTileQueries + first + vector * tile.lanes);
+  }
+  Val load(Ptr matrix, Val row, Val first, int vector) {
+    return k.load_vector(column(matrix, row, first, vector), k.index(0), tile.lanes);
+  }
+
+  /// Row t of this batch and head, for keys and values of its group.
+  Ptr key_rows(int slot, int stride_slot) {
+    const Val group = head / (H / G);
+    return k.at(k.pointer(slot), b * k.integer(kS) * k.integer(stride_slot) + group * E);
+  }
+
+  Visibility visibility() {
+    const Val S = k.integer(kS);
+    if (offset) {
+      const Val cached = k.to_index(k.load(k.pointer(kOffsets, DType::I32), b));
+      return {k, causal, causal ? cached + q0 + 1 : cached, S};
+    }
+    return {k, causal, causal ? S - k.integer(kT) + q0 + 1 : S, S};
+  }
+
+  void scores(const KeyBlock& block, const Visibility& sees, Val count, Val first, int vectors) {
+    k.loop("scores", k.index(0), count, tile.rows, [&](Val key) {
+      TileProduct product{tile.rows, vectors, tile.lanes, {}, {}, {}, {}, {}};
+      product.left = [&](Val e, int row) { return k.load(keys, (key + row) * E + e); };
+      product.right = [&](Val e, int v) { return load(qt, e, first, v); };
+      product.finish = [&](int row, int v, Val s) {
+        if (causal) {
+          const Val seen = sees.lane_sees(block.key(key + row), first + v * tile.lanes, tile.lanes);
+          s = k.select(seen, s, k.number(-kInfinity));
+        }
+        k.store(column(st, key + row, first, v), k.index(0), s);
+      };
+      tile_product(k, "qk", k.index(E), 2, product);
+    });
+  }
+
+  /// The block's softmax weights in place of its scores; returns a = exp(m - m') of each vector.
+  std::vector<Val> weights(Val count, Val first, int vectors) {
+    std::vector<Val> rescale;
+    for (int v = 0; v < vectors; ++v) {
+      const Val old = load(m, k.index(0), first, v);
+      Var greatest = k.var(old);
+      k.loop("max", count, [&](Val key) { greatest.set(k.max(greatest.get(), load(st, key, first, v))); });
+      const Val now = greatest.get(), none = now == -kInfinity;
+      const Val base = k.select(none, k.same_type_constant(now, 0.0), now);
+      const Val a = exp_nonpositive(old - base);
+      Var sum = k.var(load(l, k.index(0), first, v) * a);
+      k.loop("exp", count, [&](Val key) {
+        const Val p = exp_nonpositive(load(st, key, first, v) - base);
+        sum.set(sum.get() + p);
+        k.store(column(st, key, first, v), k.index(0), p);
+      });
+      k.store(column(m, k.index(0), first, v), k.index(0), now);
+      k.store(column(l, k.index(0), first, v), k.index(0), sum);
+      rescale.push_back(a);
+    }
+    return rescale;
+  }
+
+  /// o' = a o + p v. With a guard where some lanes do not see all keys: what stands there may be NaN.
+  void outputs(const KeyBlock& block, const Visibility& sees, Val count, Val first, const std::vector<Val>& rescale,
+               bool guarded) {
+    const Ptr values = key_rows(kV, kVStride);
+    for_row_groups(k, E, tile.rows, [&](Val e, int height) {
+      TileProduct product{height, static_cast<int>(rescale.size()), tile.lanes, {}, {}, {}, {}, {}};
+      product.left = [&](Val key, int row) { return k.load(values, block.key(key) * k.integer(kVStride) + e + row); };
+      product.right = [&](Val key, int v) { return load(st, key, first, v); };
+      product.start = [&](int row, int v) { return load(ot, e + row, first, v) * rescale[static_cast<size_t>(v)]; };
+      if (guarded) {
+        product.guard = [&](Val key, int v) {
+          return sees.lane_sees(block.key(key), first + v * tile.lanes, tile.lanes);
+        };
+      }
+      product.finish = [&](int row, int v, Val o) { k.store(column(ot, e + row, first, v), k.index(0), o); };
+      tile_product(k, guarded ? "pv.guarded" : "pv", count, guarded ? 1 : 2, product);
+    });
+  }
+
+  void block_columns(const KeyBlock& block, const Visibility& sees, Val first, int vectors) {
+    // Keys past the last query's limit are nobody's in these columns.
+    Val count = block.count;
+    const Val last_query = k.min(first + vectors * tile.lanes, queries) - 1;
+    if (causal && !masked) count = k.max(k.min(count, sees.limit(last_query) - block.first), k.index(0));
+    k.if_(count > 0, [&] {
+      scores(block, sees, count, first, vectors);
+      const std::vector<Val> rescale = weights(count, first, vectors);
+      if (!causal) return outputs(block, sees, count, first, rescale, false);
+      k.if_(
+          block.key(count - 1) < sees.limit(first), [&] { outputs(block, sees, count, first, rescale, false); },
+          [&] { outputs(block, sees, count, first, rescale, true); });
+    });
+  }
+
+  void finish_rows() {
+    const int64_t lanes = tile.lanes;
+    k.loop("group", k.index(0), queries, lanes, [&](Val first) {
+      const Val sum = load(l, k.index(0), first, 0), base = load(m, k.index(0), first, 0);
+      k.store(column(m, k.index(0), first, 0), k.index(0), base + log(sum));
+      k.store(column(l, k.index(0), first, 0), k.index(0), k.select(sum == 0.0, k.number(0), 1.0 / sum));
+    });
+    const Val o_stride = k.integer(kOStride);
+    const Ptr o = k.at(k.pointer(kO), (b * k.integer(kT) + q0) * o_stride + head * E);
+    transpose_out(k, o, o_stride, ot, rows, E, queries, tile.lanes,
+                  [&](Val first, Val vector) { return vector * load(l, k.index(0), first, 0); });
+    k.if_(!k.is_null(k.pointer(kLse)), [&] {
+      const Ptr lse = k.at(k.pointer(kLse), (b * H + head) * k.integer(kT) + q0);
+      k.vector_loop("lse", queries, [&](Lane q) { k.store(lse, q, k.load(m, q)); });
+    });
+  }
+
+  void task(Val number) {
+    const Val T = k.integer(kT), S = k.integer(kS), q_stride = k.integer(kQStride), k_stride = k.integer(kKStride);
+    const Val tiles = (T + (kTileQueries - 1)) / kTileQueries;
+    q0 = number % tiles * kTileQueries;
+    head = number / tiles % H;
+    b = number / (tiles * H);
+    queries = k.min(T - q0, k.index(kTileQueries));
+
+    const Ptr q = k.at(k.pointer(kQ), (b * T + q0) * q_stride + head * E);
+    transpose_in(k, qt, q, q_stride, E, queries, tile.lanes, scale);
+    k.zero(ot, k.index(padded(E) * kTileQueries));
+    k.zero(l, k.index(kTileQueries));
+    k.vector_loop("m", k.index(kTileQueries), [&](Lane lane) { k.store(m, lane, k.number(-kInfinity)); });
+
+    const Visibility sees = visibility();
+    const Val end = sees.limit(queries - 1);
+    const Ptr mask = masked ? k.at(k.pointer(kMask, DType::U8), b * S) : Ptr{};
+    k.loop("block", k.index(0), end, tile.block_keys, [&](Val first_key) {
+      const Val range = k.min(end - first_key, k.index(tile.block_keys));
+      const KeyBlock block = gather_keys(k, first_key, range, mask, numbers, masked);
+      pack_keys(k, block, keys, key_rows(kK, kKStride), k_stride, E);
+      for_columns(k, queries, tile.lanes,
+                  [&](Val first, int vectors) { block_columns(block, sees, first, vectors); });
+    });
+    finish_rows();
+  }
+};
+
+/// attention {heads, kv_heads, head_dim, scale, causal, mask, offsets}
+/// slots: q, k, v, key mask, offsets, o, lse (or null), T, S, strides of q, k, v, o. tasks = B * H * tiles of T.
+llvm::Function* emit_attention(KernelBuilder& k, const ir::KernelSpec& spec) {
+  AttentionEmitter emitter(k, spec.attributes);
+  k.for_tasks([&](Val task) { emitter.task(task); });
+  return k.finish();
+}
+
+/// cache_append {width, chunk}   slots: rows B*T, cache, rows, offsets, mask (or null), T, C, stride of rows
+/// Real row (b,t) goes to slot offsets[b] + t of the cache [B, C, width]; a slot past its end is nobody's.
+llvm::Function* emit_cache_append(KernelBuilder& k, const ir::KernelSpec& spec) {
+  const Val width = k.index(spec.attributes.integer("width"));
+  const int64_t chunk = spec.attributes.integer("chunk");
+  const Val T = k.integer(5), C = k.integer(6);
+  k.for_tasks([&](Val task) {
+    k.loop("row", task * chunk, k.min((task + 1) * chunk, k.integer(0)), 1, [&](Val row) {
+      const Val b = row / T, slot = k.to_index(k.load(k.pointer(3, DType::I32), b)) + row % T;
+      const Ptr mask = k.pointer(4, DType::U8);
+      Var wanted = k.var(slot < C);
+      k.if_(!k.is_null(mask), [&] { wanted.set(wanted.get() & (k.load(mask, row) != 0)); });
+      k.if_(wanted, [&] {
+        const Ptr from = k.at(k.pointer(2), row * k.integer(7)), to = k.at(k.pointer(1), (b * C + slot) * width);
+        k.vector_loop("copy", width, [&](Lane lane) { k.store(to, lane, k.load(from, lane)); });
+      });
+    });
+  });
+  return k.finish();
+}
+
+}  // namespace
+
+std::vector<KernelFamily> attention_kernels() {
+  return {{"attention", emit_attention}, {"attention_grad", emit_attention_grad}, {"cache_append", emit_cache_append}};
+}
+
+}  // namespace tfc::codegen

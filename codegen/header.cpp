@@ -76,13 +76,14 @@ void HeaderWriter::define(std::string_view suffix, int64_t value, std::string_vi
 }
 
 void HeaderWriter::introduction() {
-  line(formatv("/* {0}.h: a transformer compiled by transformerc.\n"
-               " *\n"
-               " * This file is generated; it carries no obligation of any licence, do with it what you like.\n"
-               " * Link with lib{0}.a (and -lm -lpthread), or with or through lib{0}.so. */\n"
-               "#ifndef TRANSFORMERC_MODEL_{0}\n"
-               "#define TRANSFORMERC_MODEL_{0}\n",
-               module_.name)
+  line(formatv(
+           "/* {0}.h: a transformer compiled by transformerc.\n"
+           " *\n"
+           " * This file is generated; it carries no obligation of any licence, do with it what you like.\n"
+           " * Link with lib{0}.a (and -lm -lpthread), or with or through lib{0}.so. */\n"
+           "#ifndef TRANSFORMERC_MODEL_{0}\n"
+           "#define TRANSFORMERC_MODEL_{0}\n",
+           module_.name)
            .str());
   text_ += std::string_view(tfc_text_api_h, tfc_text_api_h_size);
   line("");
@@ -106,7 +107,9 @@ void HeaderWriter::sizes() {
   }
   if (fact("types") > 0) define("TYPES", fact("types"));
   if (fact("classes") > 0) define("CLASSES", fact("classes"));
-  line(formatv("#define {0}_IGNORE_INDEX ({1}) /* a target that does not count */", name, fact("ignore_index")).str());
+  line(
+      formatv("#define {0}_IGNORE_INDEX ({1}) /* a target that does not count */", name, fact("ignore_index"))
+          .str());
   for (auto [key, suffix] : {std::pair{"batch", "FIXED_B"}, {"seq", "FIXED_T"}, {"src_seq", "FIXED_S"}}) {
     if (fact(key) > 0) define(suffix, fact(key));
   }
@@ -117,8 +120,10 @@ void HeaderWriter::parameters() {
   define("PARAMETERS", module_.parameter_count(), "numbers in all");
   define("PARAMETER_BLOCK", module_.parameter_block(), "elements of the block, with padding (zero for ever)");
   define("PARAMETER_COUNT", static_cast<int64_t>(module_.parameters.size()), "P, lines of the table");
-  line("/* The parameter table, in the block's order: X(index, name, rank, shape (4, filled up with 1), offset, elements,\n"
-       " * decayed, frozen), offset and elements in elements. Linear weights are [out, in], row-major. */");
+  line(
+      "/* The parameter table, in the block's order: X(index, name, rank, shape (4, filled up with 1), "
+      "offset, elements,\n"
+      " * decayed, frozen), offset and elements in elements. Linear weights are [out, in], row-major. */");
   line(formatv("#define {0}_PARAMETER_TABLE(X) \\", module_.name).str());
   int index = 0;
   for (const ir::Parameter& parameter : module_.parameters) {
@@ -127,8 +132,9 @@ void HeaderWriter::parameters() {
       shape += formatv(" {0},", i < parameter.shape.size() ? parameter.shape[i] : 1).str();
     }
     const bool last = static_cast<size_t>(index) + 1 == module_.parameters.size();
-    line(formatv("  X({0}, \"{1}\", {2},{3} {4}, {5}, {6}, {7}){8}", index, parameter.name, parameter.shape.size(), shape,
-                 parameter.offset, parameter.elements(), int{parameter.decayed}, int{parameter.frozen}, last ? "" : " \\")
+    line(formatv("  X({0}, \"{1}\", {2},{3} {4}, {5}, {6}, {7}){8}", index, parameter.name,
+                 parameter.shape.size(), shape, parameter.offset, parameter.elements(),
+                 int{parameter.decayed}, int{parameter.frozen}, last ? "" : " \\")
              .str());
     ++index;
   }
@@ -143,7 +149,8 @@ void HeaderWriter::enumerations() {
   std::string entries;
   for (std::string_view entry : kEntries) {
     if (!module_.entry(entry)) continue;
-    entries += formatv("{0}  {1}_ENTRY_{2} = TC_ENTRY_{2}", entries.empty() ? "" : ",\n", name, upper(entry)).str();
+    entries +=
+        formatv("{0}  {1}_ENTRY_{2} = TC_ENTRY_{2}", entries.empty() ? "" : ",\n", name, upper(entry)).str();
   }
   line("enum {\n" + entries + "\n};\n");
 }
@@ -152,13 +159,16 @@ void HeaderWriter::declare(const Function& function) {
   std::string parameters(function.parameters);
   parameters = replaced(std::move(parameters), " * ", " *");
   const bool pointer = function.result.ends_with('*');
-  line(formatv("{0}{1}{2}_{3}{4};", function.result, pointer ? "" : " ", module_.name, function.suffix, parameters).str());
+  line(formatv("{0}{1}{2}_{3}{4};", function.result, pointer ? "" : " ", module_.name, function.suffix,
+               parameters)
+           .str());
 }
 
 void HeaderWriter::functions() {
   const std::string& name = module_.name;
   line("#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
-  line(formatv("/* The table of functions. NULL where header and library are not of one build: pass {0}_BUILD_ID, or 0 to\n"
+  line(formatv("/* The table of functions. NULL where header and library are not of one build: pass "
+               "{0}_BUILD_ID, or 0 to\n"
                " * accept any build. */\n"
                "const tc_api *{0}_api(uint64_t build_id);\n",
                name)
@@ -166,10 +176,14 @@ void HeaderWriter::functions() {
   line("/* The same functions by name; tc_api says what each does. */");
   for (const Function& function : kApi) declare(function);
   line("");
-  line(formatv("/* The core: stateless and re-entrant, over memory that the caller owns (tc_core, tc_batch). workspace_bytes:\n"
-               " * of an entry ({0}_ENTRY_...) at B, T, S for that many threads, exact; decode's with a cache of MAX_SEQ (T where\n"
-               " * there is none), decode_workspace_bytes with any capacity. core_train adds to core.grads: gradients of the\n"
-               " * summed loss, or of the mean; core_step takes its divisor from settings.count, and `step` from 1 on. */",
+  line(formatv("/* The core: stateless and re-entrant, over memory that the caller owns (tc_core, tc_batch). "
+               "workspace_bytes:\n"
+               " * of an entry ({0}_ENTRY_...) at B, T, S for that many threads, exact; decode's with a "
+               "cache of MAX_SEQ (T where\n"
+               " * there is none), decode_workspace_bytes with any capacity. core_train adds to core.grads: "
+               "gradients of the\n"
+               " * summed loss, or of the mean; core_step takes its divisor from settings.count, and `step` "
+               "from 1 on. */",
                name)
            .str());
   for (const Function& function : kCore) declare(function);
@@ -188,6 +202,8 @@ std::string HeaderWriter::write() {
 
 }  // namespace
 
-std::string c_header(const ir::Module& planned, uint64_t build_id) { return HeaderWriter(planned, build_id).write(); }
+std::string c_header(const ir::Module& planned, uint64_t build_id) {
+  return HeaderWriter(planned, build_id).write();
+}
 
 }  // namespace tfc::codegen

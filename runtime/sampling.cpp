@@ -168,7 +168,7 @@ tc_status sample(const ModelDesc& model, const void* logits, const tc_sampling& 
   const double most = scratch.values[best];
   for (int64_t id = 0; id < V; ++id)
     scratch.weights[id] = exponential((scratch.values[id] - most) / temperature);
-  const RandomBits bits = philox(settings.seed, static_cast<uint64_t>(draw.position),
+  const RandomBits bits = philox(draw.seed, static_cast<uint64_t>(draw.position),
                                  random_stream(RandomUse::Sample, static_cast<uint64_t>(draw.row)));
   const double random = uniform53(bits.word[0], bits.word[1]);
   const int64_t top_k = settings.top_k < V ? settings.top_k : 0;

@@ -17,8 +17,13 @@ ir::Module small_model(const std::string& name) {
   module.phase = ir::Phase::Planned;
   module.facts.set("kind", std::string("decoder"));
   module.facts.set("head", std::string("lm"));
-  for (auto [key, value] : {std::pair<const char*, int64_t>{"d_model", 8}, {"vocab", 11}, {"out_width", 11},
-                            {"max_seq", 16}, {"layers", 2}, {"ignore_index", -100}, {"seq", 16}}) {
+  for (auto [key, value] : {std::pair<const char*, int64_t>{"d_model", 8},
+                            {"vocab", 11},
+                            {"out_width", 11},
+                            {"max_seq", 16},
+                            {"layers", 2},
+                            {"ignore_index", -100},
+                            {"seq", 16}}) {
     module.facts.set(key, value);
   }
   ir::Parameter table, bias;
@@ -35,14 +40,16 @@ ir::Module small_model(const std::string& name) {
 
 class HeaderTest : public ::testing::Test {
  protected:
-  HeaderTest() : folder_(std::filesystem::temp_directory_path() / ("tfc_header_" + std::to_string(getpid()))) {
+  HeaderTest()
+      : folder_(std::filesystem::temp_directory_path() / ("tfc_header_" + std::to_string(getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~HeaderTest() override { std::filesystem::remove_all(folder_); }
 
   void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
   int compile(const std::string& command, const std::string& source) {
-    return std::system((command + " -Wall -Wextra -pedantic -Werror -fsyntax-only " + (folder_ / source).string()).c_str());
+    return std::system(
+        (command + " -Wall -Wextra -pedantic -Werror -fsyntax-only " + (folder_ / source).string()).c_str());
   }
 
   std::filesystem::path folder_;
@@ -59,7 +66,8 @@ TEST_F(HeaderTest, CompilesAsC99AndCpp) {
       "int main(void) {\n"
       "  const tc_api *a = tiny_api(tiny_BUILD_ID), *b = other_api(0);\n"
       "  tiny_real x = 0;\n"
-      "  return a == b || table[1].elements != 11 || x != 0 || tiny_ENTRY_TRAIN != TC_ENTRY_TRAIN || tiny_HEAD_LM != 0 ||\n"
+      "  return a == b || table[1].elements != 11 || x != 0 || (int)tiny_ENTRY_TRAIN != (int)TC_ENTRY_TRAIN "
+      "|| tiny_HEAD_LM != 0 ||\n"
       "         tiny_core_forward(0, 0, 0, 0) != TC_OK;\n}\n";
   write("use.c", use);
   write("use.cpp", use);
@@ -70,10 +78,11 @@ TEST_F(HeaderTest, CompilesAsC99AndCpp) {
 TEST_F(HeaderTest, TellsSizesTablesAndEntries) {
   const std::string text = c_header(small_model("tiny"), 0xabcd);
   for (const char* part :
-       {"carries no obligation of any licence", "#define tiny_BUILD_ID UINT64_C(0xabcd)", "typedef float tiny_real;",
-        "#define tiny_VOCAB 11", "#define tiny_FIXED_T 16", "#define tiny_PARAMETERS 99",
-        "X(0, \"tok_emb.weight\", 2, 11, 8, 1, 1, 0, 88, 1, 0)", "X(1, \"head.bias\", 1, 11, 1, 1, 1, 96, 11, 0, 0)",
-        "tiny_ENTRY_STEP = TC_ENTRY_STEP", "tc_status tiny_train_step(tc_session *session, const tc_batch *batch,"}) {
+       {"carries no obligation of any licence", "#define tiny_BUILD_ID UINT64_C(0xabcd)",
+        "typedef float tiny_real;", "#define tiny_VOCAB 11", "#define tiny_FIXED_T 16",
+        "#define tiny_PARAMETERS 99", "X(0, \"tok_emb.weight\", 2, 11, 8, 1, 1, 0, 88, 1, 0)",
+        "X(1, \"head.bias\", 1, 11, 1, 1, 1, 96, 11, 0, 0)", "tiny_ENTRY_STEP = TC_ENTRY_STEP",
+        "tc_status tiny_train_step(tc_session *session, const tc_batch *batch,"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part;
   }
   EXPECT_EQ(text.find("tiny_ENTRY_DECODE"), std::string::npos);  // the model has none

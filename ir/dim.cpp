@@ -1,7 +1,6 @@
 #include "ir/dim.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "ir/check.h"
@@ -261,133 +260,71 @@ Dim ceildiv(const Dim& a, int64_t n) {
   return Dim::of_factor(std::move(factor));
 }
 
-static Dim::Factor call(Dim::Factor::Kind kind, const Dim& a, const Dim& b) {
-  Dim::Factor factor;
-  factor.kind = kind;
-  factor.a =
-      std::make_shared<const Dim>(b < a ? b : a);  // both calls are symmetric: one form for either order
-  factor.b = std::make_shared<const Dim>(b < a ? a : b);
-  return factor;
+// ---- min and max ----
+
+/// No symbol is ever negative, so a sum of products of symbols with no negative coefficient is not: the one
+/// inequality that is seen here. It keeps the sizes of slots short: max(512*B*T, 1536*B*T) is 1536*B*T.
+static bool surely_not_negative(const Dim::Factor& factor) {
+  switch (factor.kind) {
+    case Dim::Factor::Kind::Symbol:
+      return true;
+    case Dim::Factor::Kind::CeilDiv:
+      return factor.a->never_negative();
+    case Dim::Factor::Kind::Min:
+      return factor.a->never_negative() && factor.b->never_negative();
+    case Dim::Factor::Kind::Max:
+      return factor.a->never_negative() || factor.b->never_negative();
+  }
+  return false;
 }
 
-Dim min(const Dim& a, const Dim& b) {
-  if (a == b) return a;
-  if (a.constant() && b.constant()) return Dim(std::min(*a.constant(), *b.constant()));
-  return Dim::of_factor(call(Dim::Factor::Kind::Min, a, b));
+bool Dim::never_negative() const {
+  if (constant_ < 0) return false;
+  if (!terms_) return true;
+  return std::all_of(terms_->begin(), terms_->end(), [](const auto& term) {
+    return term.second > 0 && std::all_of(term.first.begin(), term.first.end(), surely_not_negative);
+  });
 }
 
-Dim max(const Dim& a, const Dim& b) {
-  if (a == b) return a;
-  if (a.constant() && b.constant()) return Dim(std::max(*a.constant(), *b.constant()));
-  return Dim::of_factor(call(Dim::Factor::Kind::Max, a, b));
+/// The operands of nested calls of one kind: max(a, max(b, c)) -> a, b, c.
+void Dim::collect(bool greatest, std::vector<Dim>& operands) const {
+  const bool one_factor = constant_ == 0 && terms_ && terms_->size() == 1 && terms_->begin()->second == 1 &&
+                          terms_->begin()->first.size() == 1;
+  if (one_factor && terms_->begin()->first[0].kind == (greatest ? Factor::Kind::Max : Factor::Kind::Min)) {
+    terms_->begin()->first[0].a->collect(greatest, operands);
+    terms_->begin()->first[0].b->collect(greatest, operands);
+  } else {
+    operands.push_back(*this);
+  }
 }
 
-// ---- text -> Dim ----
-
-namespace {
-
-class DimParser {
- public:
-  explicit DimParser(std::string_view text) : text_(text) {}
-
-  std::optional<Dim> parse() {
-    std::optional<Dim> dim = sum();
-    skip();
-    return dim && at_ == text_.size() ? dim : std::nullopt;
+/// One form for every order and nesting of the same operands, without those that another one surely beats.
+Dim Dim::extremum(bool greatest, const Dim& a, const Dim& b) {
+  std::vector<Dim> all, kept;
+  a.collect(greatest, all);
+  b.collect(greatest, all);
+  for (const Dim& candidate : all) {
+    const auto beats = [greatest](const Dim& winner, const Dim& loser) {
+      return (greatest ? winner - loser : loser - winner).never_negative();
+    };
+    if (std::any_of(kept.begin(), kept.end(), [&](const Dim& other) { return beats(other, candidate); }))
+      continue;
+    std::erase_if(kept, [&](const Dim& other) { return beats(candidate, other); });
+    kept.push_back(candidate);
   }
-
- private:
-  static constexpr int kDeepest = 64;  // nesting that no plan reaches; guards the stack against made-up text
-
-  void skip() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  std::sort(kept.begin(), kept.end());
+  Dim result = kept.back();
+  for (size_t i = kept.size() - 1; i-- > 0;) {
+    Factor factor;
+    factor.kind = greatest ? Factor::Kind::Max : Factor::Kind::Min;
+    factor.a = std::make_shared<const Dim>(kept[i]);
+    factor.b = std::make_shared<const Dim>(std::move(result));
+    result = of_factor(std::move(factor));
   }
-  bool take(char c) {
-    skip();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
+  return result;
+}
 
-  std::optional<Dim> sum() {
-    if (++depth_ > kDeepest) return std::nullopt;
-    Dim total;
-    bool negative = take('-');
-    while (true) {
-      const std::optional<Dim> term = product();
-      if (!term) return std::nullopt;
-      total = negative ? total - *term : total + *term;
-      if (take('+')) {
-        negative = false;
-      } else if (take('-')) {
-        negative = true;
-      } else {
-        break;
-      }
-    }
-    --depth_;
-    return total;
-  }
-
-  std::optional<Dim> product() {
-    std::optional<Dim> result = factor();
-    while (result && take('*')) {
-      const std::optional<Dim> next = factor();
-      if (!next) return std::nullopt;
-      result = *result * *next;
-    }
-    return result;
-  }
-
-  std::optional<int64_t> number() {
-    skip();
-    int64_t value = 0;
-    const auto [end, failure] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (failure != std::errc()) return std::nullopt;
-    at_ = static_cast<size_t>(end - text_.data());
-    return value;
-  }
-
-  std::optional<Dim> factor() {
-    skip();
-    if (at_ >= text_.size()) return std::nullopt;
-    const std::string_view rest = text_.substr(at_);
-    for (const char* name : {"ceildiv(", "min(", "max("})
-      if (rest.starts_with(name)) return call(name);
-    if (take('(')) {
-      const std::optional<Dim> inner = sum();
-      return inner && take(')') ? inner : std::nullopt;
-    }
-    if (rest[0] >= '0' && rest[0] <= '9') {
-      const std::optional<int64_t> value = number();
-      return value ? std::optional<Dim>(Dim(*value)) : std::nullopt;
-    }
-    for (int s = 0; s < kSymbolCount; ++s)
-      if (take(symbol_letter(static_cast<Symbol>(s)))) return Dim(static_cast<Symbol>(s));
-    return std::nullopt;
-  }
-
-  std::optional<Dim> call(std::string_view name) {
-    at_ += name.size();
-    const std::optional<Dim> a = sum();
-    if (!a || !take(',')) return std::nullopt;
-    if (name == "ceildiv(") {
-      const std::optional<int64_t> n = number();
-      if (!n || *n <= 0 || !take(')')) return std::nullopt;
-      return ceildiv(*a, *n);
-    }
-    const std::optional<Dim> b = sum();
-    if (!b || !take(')')) return std::nullopt;
-    return name == "min(" ? min(*a, *b) : max(*a, *b);
-  }
-
-  std::string_view text_;
-  size_t at_ = 0;
-  int depth_ = 0;
-};
-
-}  // namespace
-
-std::optional<Dim> Dim::parse(std::string_view text) { return DimParser(text).parse(); }
+Dim min(const Dim& a, const Dim& b) { return Dim::extremum(false, a, b); }
+Dim max(const Dim& a, const Dim& b) { return Dim::extremum(true, a, b); }
 
 }  // namespace tfc::ir

@@ -33,7 +33,7 @@ struct Point {
 /// An integer expression, kept as a canonical sum of products, so that equality is equality of form: two Dims
 /// compare equal exactly if they print the same text. Factors are symbols, or `ceildiv(a, n)`, `min(a, b)`,
 /// `max(a, b)` of other Dims (those three occur in plans, never in the shapes of values).
-/// Nothing here proves inequalities; decisions are taken `at` a point.
+/// Nothing here proves inequalities (but see never_negative); decisions are taken `at` a point.
 class Dim {
  public:
   struct Factor;                        // a symbol or a ceildiv/min/max call
@@ -47,6 +47,7 @@ class Dim {
   std::optional<int64_t> constant() const;  // the value, if no symbol occurs
   bool is_zero() const;
   bool mentions(Symbol symbol) const;
+  bool never_negative() const;  // plain to see: no negative coefficient; false: perhaps
   int64_t at(const Point& point) const;
 
   /// "3072*B*T+2"; reads back with parse to an equal Dim.
@@ -69,6 +70,8 @@ class Dim {
   using Terms = std::map<Product, int64_t>;  // product -> non-zero coefficient; no constant term
   static Dim of_factor(Factor factor);
   static Dim of_terms(Terms terms, int64_t constant);
+  static Dim extremum(bool greatest, const Dim& a, const Dim& b);
+  void collect(bool greatest, std::vector<Dim>& operands) const;
   void encode_body(std::vector<int64_t>& code) const;
 
   // Most dimensions are numbers, and symbolic ones are copied far more often than made: the terms are shared.
@@ -78,7 +81,7 @@ class Dim {
 
 /// ceil(a / n), n > 0. Folds when `a` is constant or every coefficient is a multiple of n.
 Dim ceildiv(const Dim& a, int64_t n);
-Dim min(const Dim& a, const Dim& b);  // folds constants and equal operands
+Dim min(const Dim& a, const Dim& b);  // folds what never_negative decides
 Dim max(const Dim& a, const Dim& b);
 inline Dim align_up(const Dim& a, int64_t n) { return Dim(n) * ceildiv(a, n); }
 Dim operator+(const Dim& a, const Dim& b);

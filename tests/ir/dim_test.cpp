@@ -41,6 +41,18 @@ TEST(Dim, FoldsCalls) {
   EXPECT_EQ(min(Dim(3), Dim(5)), Dim(3));
 }
 
+TEST(Dim, ExtremesHaveOneForm) {
+  EXPECT_EQ(max(Dim(512) * B * T, Dim(1536) * B * T), Dim(1536) * B * T);
+  EXPECT_EQ(min(Dim(512) * B * T, Dim(1536) * B * T + Dim(64)), Dim(512) * B * T);
+  EXPECT_EQ(max(B, max(T, S)), max(max(S, B), T));
+  EXPECT_EQ(max(Dim(2) * B, max(T, B)), max(T, Dim(2) * B));
+  EXPECT_EQ(max(T, Dim(0)), T);
+  EXPECT_TRUE((B * T + Dim(1)).never_negative());
+  EXPECT_FALSE((B - T).never_negative());
+  EXPECT_FALSE(ceildiv(B - Dim(1), 2).never_negative());
+  EXPECT_TRUE(max(B - T, T).never_negative());
+}
+
 TEST(Dim, ConstantAndMentions) {
   EXPECT_EQ(Dim(5).constant(), 5);
   EXPECT_EQ((B - B + Dim(5)).constant(), 5);

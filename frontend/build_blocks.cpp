@@ -24,7 +24,9 @@ struct StackInputs {
 
 class BlockBuilder {
  public:
-  BlockBuilder(const Description& description, DType real) : d_(description), real_(real) { graph_.real = real; }
+  BlockBuilder(const Description& description, DType real) : d_(description), real_(real) {
+    graph_.real = real;
+  }
 
   ir::Module run() {
     d_.model.is_encoder_decoder() ? two_stacks() : one_stack();
@@ -42,7 +44,8 @@ class BlockBuilder {
   }
 
  private:
-  // -- nodes ---------------------------------------------------------------------------------------------------
+  // -- nodes
+  // ---------------------------------------------------------------------------------------------------
 
   Value add(OpKind op, const std::string& name, const ir::Place& place, std::vector<Type> results,
             const std::vector<Value>& operands, ir::Attributes attributes) {
@@ -64,14 +67,16 @@ class BlockBuilder {
   }
 
   Value ids_or_floats(const std::string& ids, const std::string& floats, int64_t vocab, Symbol tokens) {
-    return vocab > 0 ? input(ids, DType::I32, {Symbol::B, tokens}) : input(floats, real_, hidden(tokens).shape);
+    return vocab > 0 ? input(ids, DType::I32, {Symbol::B, tokens})
+                     : input(floats, real_, hidden(tokens).shape);
   }
 
   Type hidden(Symbol tokens, int64_t width = 0) const {
     return {real_, {Symbol::B, tokens, width > 0 ? width : d_.model.d_model}};
   }
 
-  // -- the model -----------------------------------------------------------------------------------------------
+  // -- the model
+  // -----------------------------------------------------------------------------------------------
 
   void one_stack() {
     const Value ids = ids_or_floats("tokens", "x", d_.model.vocab, Symbol::T);
@@ -87,13 +92,13 @@ class BlockBuilder {
   void two_stacks() {
     const bool apart = d_.model.has_encoder_input && !d_.embedding.tie_sides;
     StackInputs encoder, decoder;
-    Value source = d_.model.has_memory_input
-                       ? input("memory", real_, hidden(Symbol::S).shape)
-                       : ids_or_floats("src", "src", d_.model.src_vocab, Symbol::S);
+    Value source = d_.model.has_memory_input ? input("memory", real_, hidden(Symbol::S).shape)
+                                             : ids_or_floats("src", "src", d_.model.src_vocab, Symbol::S);
     const Value target = ids_or_floats("tgt", "tgt", d_.model.vocab, Symbol::T);
     encoder = {"encoder.", Symbol::S, false, mask_input("src_mask", Symbol::S), {}, {}};
     if (d_.model.has_encoder_input) {
-      source = embedding("encoder.embedding", source, {}, encoder.mask, apart ? "src_emb.weight" : "tok_emb.weight",
+      source = embedding("encoder.embedding", source, {}, encoder.mask,
+                         apart ? "src_emb.weight" : "tok_emb.weight",
                          apart ? "src_pos_emb.weight" : "pos_emb.weight", d_.model.src_vocab, Symbol::S);
       source = stack(source, d_.encoder_layers, encoder);
     }
@@ -130,7 +135,8 @@ class BlockBuilder {
     for (int64_t i = 0; i < depth; ++i) {
       const Layer& layer = layers[static_cast<size_t>(i)];
       const std::string prefix = inputs.prefix + "layers." + std::to_string(i);
-      x = layer.written_out ? written_out(x, layer, prefix, inputs) : ordinary(x, layer, prefix, depth, inputs);
+      x = layer.written_out ? written_out(x, layer, prefix, inputs)
+                            : ordinary(x, layer, prefix, depth, inputs);
     }
     return final_norm(x, inputs, depth);
   }
@@ -142,7 +148,8 @@ class BlockBuilder {
     attributes.set("prefix", prefix);
     attributes.set("final", d_.final_norm);
     if (d_.final_norm == "auto") attributes.set("depth", depth);
-    return add(OpKind::BlockNorm, prefix, d_.places.final_norm, {hidden(inputs.tokens)}, {x}, std::move(attributes));
+    return add(OpKind::BlockNorm, prefix, d_.places.final_norm, {hidden(inputs.tokens)}, {x},
+               std::move(attributes));
   }
 
   void head_and_loss(Value x, Value mask, const std::string& table) {
@@ -170,9 +177,11 @@ class BlockBuilder {
     graph_.outputs.push_back({"loss.count", {loss.node, 1}});
   }
 
-  // -- layers --------------------------------------------------------------------------------------------------
+  // -- layers
+  // --------------------------------------------------------------------------------------------------
 
-  Value ordinary(Value x, const Layer& layer, const std::string& prefix, int64_t depth, const StackInputs& inputs) {
+  Value ordinary(Value x, const Layer& layer, const std::string& prefix, int64_t depth,
+                 const StackInputs& inputs) {
     ir::Attributes attributes{{"prefix", prefix},
                               {"cross", inputs.memory.valid()},
                               {"placement", layer.settings.norm.placement},
@@ -226,12 +235,14 @@ class BlockBuilder {
       op = OpKind::BlockActivation;
       attributes.set("kind", node.kind);
     }
-    const bool has_parameters = node.op == "attention" || node.op == "ffn" || node.op == "norm" || node.op == "linear";
+    const bool has_parameters =
+        node.op == "attention" || node.op == "ffn" || node.op == "norm" || node.op == "linear";
     if (has_parameters) attributes.set("prefix", name);
     return add(op, name, node.place, {hidden(inputs.tokens, node.width)}, operands, std::move(attributes));
   }
 
-  // -- attributes ----------------------------------------------------------------------------------------------
+  // -- attributes
+  // ----------------------------------------------------------------------------------------------
 
   static void add_all(ir::Attributes& to, const std::string& prefix, const ir::Attributes& from) {
     for (const auto& [key, value] : from.entries()) to.set(prefix + key, value);
@@ -258,7 +269,8 @@ class BlockBuilder {
     return {{"type", norm.type}, {"eps", norm.eps}, {"bias", norm.bias}};
   }
 
-  // -- facts ---------------------------------------------------------------------------------------------------
+  // -- facts
+  // ---------------------------------------------------------------------------------------------------
 
   int64_t out_width() const {
     if (d_.head.type == "lm") return d_.model.vocab;

@@ -13,11 +13,16 @@ std::string quote(std::string_view name) { return "'" + std::string(name) + "'";
 
 std::string value_text(const Tree& value) {
   switch (value.kind) {
-    case Tree::Kind::Text: return ir::quoted(value.text);
-    case Tree::Kind::Integer: return std::to_string(value.integer);
-    case Tree::Kind::Real: return ir::real_text(value.real);
-    case Tree::Kind::Boolean: return value.boolean ? "true" : "false";
-    default: return std::string(kind_text(value.kind));
+    case Tree::Kind::Text:
+      return ir::quoted(value.text);
+    case Tree::Kind::Integer:
+      return std::to_string(value.integer);
+    case Tree::Kind::Real:
+      return ir::real_text(value.real);
+    case Tree::Kind::Boolean:
+      return value.boolean ? "true" : "false";
+    default:
+      return std::string(kind_text(value.kind));
   }
 }
 
@@ -71,15 +76,20 @@ class Checker {
     return false;
   }
 
-  // -- tables --------------------------------------------------------------------------------------------------
+  // -- tables
+  // --------------------------------------------------------------------------------------------------
 
   void table(Tree& tree, std::string_view context) {
     const std::vector<const Key*> keys = keys_in(context);
     for (auto& [name, member] : tree.members) {
-      const auto known = std::find_if(keys.begin(), keys.end(), [&](const Key* key) { return key->name == name; });
-      if (known != keys.end()) value(member, **known);
-      else if (context == "head" && member.kind == Tree::Kind::Table) named_head(member, name);
-      else unknown_in(member, name, context, keys);
+      const auto known =
+          std::find_if(keys.begin(), keys.end(), [&](const Key* key) { return key->name == name; });
+      if (known != keys.end())
+        value(member, **known);
+      else if (context == "head" && member.kind == Tree::Kind::Table)
+        named_head(member, name);
+      else
+        unknown_in(member, name, context, keys);
     }
   }
 
@@ -92,7 +102,8 @@ class Checker {
     if (!is_table(tree)) return;
     for (auto& [name, block] : tree->members) {
       if (!is_identifier(name))
-        refuse(block, block.key, "the block's name " + quote(name) + " is not made of letters, digits and '_'");
+        refuse(block, block.key,
+               "the block's name " + quote(name) + " is not made of letters, digits and '_'");
       if (is_table(&block)) table(block, "block");
     }
   }
@@ -116,36 +127,43 @@ class Checker {
       refuse(node, node.place, "a node needs an op").notes.push_back(op_note());
     } else {
       value(*op, *find_key("node", "op"));
-      if (op->refused) node.refused = true;
-      else context += op->text;
+      if (op->refused)
+        node.refused = true;
+      else
+        context += op->text;
     }
     if (!node.refused) table(node, context);
   }
 
   static std::string op_note() {
     std::string note = "ops are";
-    for (const std::string_view op : node_ops()) note += (op == node_ops().front() ? " " : ", ") + std::string(op);
+    for (const std::string_view op : node_ops())
+      note += (op == node_ops().front() ? " " : ", ") + std::string(op);
     return note;
   }
 
-  // -- unknown keys --------------------------------------------------------------------------------------------
+  // -- unknown keys
+  // --------------------------------------------------------------------------------------------
 
-  void unknown_in(Tree& tree, const std::string& name, std::string_view context, const std::vector<const Key*>& keys) {
+  void unknown_in(Tree& tree, const std::string& name, std::string_view context,
+                  const std::vector<const Key*>& keys) {
     std::vector<std::string> names;
     for (const Key* key : keys) names.emplace_back(key->name);
     unknown(tree, name, context, names);
   }
 
-  void unknown(Tree& tree, const std::string& name, std::string_view context, const std::vector<std::string>& names) {
+  void unknown(Tree& tree, const std::string& name, std::string_view context,
+               const std::vector<std::string>& names) {
     const bool is_table = tree.kind == Tree::Kind::Table;
     ir::Diagnostic& error = refuse(tree, tree.key,
                                    "unknown " + std::string(is_table && context.empty() ? "table " : "key ") +
                                        quote(name) + " " + context_text(context));
-    if (const std::string note = suggestion(name, context, names, is_table); !note.empty()) error.notes.push_back(note);
+    if (const std::string note = suggestion(name, context, names, is_table); !note.empty())
+      error.notes.push_back(note);
   }
 
-  std::string suggestion(const std::string& name, std::string_view context, const std::vector<std::string>& names,
-                         bool is_table) {
+  std::string suggestion(const std::string& name, std::string_view context,
+                         const std::vector<std::string>& names, bool is_table) {
     if (is_table && context.empty())
       if (const std::string_view ours = our_table(name); !ours.empty())
         return "it is called [" + std::string(ours) + "] here";
@@ -167,12 +185,14 @@ class Checker {
   static std::string within_settings(const std::string& name) {
     for (const char* op : {"attention", "ffn", "norm", "residual"})
       for (const Key* key : keys_in(std::string("layer.") + op))
-        if (key->name == name) return "write it inside braces: " + std::string(op) + " = { " + name + " = ... }";
+        if (key->name == name)
+          return "write it inside braces: " + std::string(op) + " = { " + name + " = ... }";
     return {};
   }
 
   /// For a name that other projects use.
-  std::string other_name(const std::string& name, std::string_view context, const std::vector<std::string>& names) {
+  std::string other_name(const std::string& name, std::string_view context,
+                         const std::vector<std::string>& names) {
     const std::string_view ours = our_name(name);
     if (ours.empty() || std::find(names.begin(), names.end(), name) != names.end()) return {};
     const size_t dot = ours.rfind('.');
@@ -182,7 +202,8 @@ class Checker {
     const bool here = std::find(names.begin(), names.end(), key) != names.end();
     if (!here && ours.starts_with("node.")) return {};
     check_.meant.insert(std::string(ours));
-    return "it is called " + quote(key) + " here" + (here ? "" : ", in [" + std::string(ours.substr(0, dot)) + "]");
+    return "it is called " + quote(key) + " here" +
+           (here ? "" : ", in [" + std::string(ours.substr(0, dot)) + "]");
   }
 
   /// The table in which a key of this name is known, when that is one alone.
@@ -198,27 +219,44 @@ class Checker {
     return home;
   }
 
-  // -- values --------------------------------------------------------------------------------------------------
+  // -- values
+  // --------------------------------------------------------------------------------------------------
 
   void value(Tree& tree, const Key& key) {
     switch (key.type) {
-      case KeyType::Integer: integer(tree, key); break;
-      case KeyType::Real: real(tree, key); break;
+      case KeyType::Integer:
+        integer(tree, key);
+        break;
+      case KeyType::Real:
+        real(tree, key);
+        break;
       case KeyType::Boolean:
         if (tree.kind != Tree::Kind::Boolean) wrong_type(tree, "true or false");
         break;
       case KeyType::Text:
         if (tree.kind != Tree::Kind::Text) wrong_type(tree, "a string");
         break;
-      case KeyType::Choice: choice(tree, key); break;
-      case KeyType::Texts: list(tree, Tree::Kind::Text, "a list of strings", key); break;
+      case KeyType::Choice:
+        choice(tree, key);
+        break;
+      case KeyType::Texts:
+        list(tree, Tree::Kind::Text, "a list of strings", key);
+        break;
       case KeyType::TextOrTexts:
         if (tree.kind != Tree::Kind::Text) list(tree, Tree::Kind::Text, "a string or a list of strings", key);
         break;
-      case KeyType::Integers: list(tree, Tree::Kind::Integer, "a list of integers", key); break;
-      case KeyType::Reals: list(tree, Tree::Kind::Real, "a list of numbers", key); break;
-      case KeyType::Table: subtable(tree, key); break;
-      case KeyType::Nodes: nodes(tree); break;
+      case KeyType::Integers:
+        list(tree, Tree::Kind::Integer, "a list of integers", key);
+        break;
+      case KeyType::Reals:
+        list(tree, Tree::Kind::Real, "a list of numbers", key);
+        break;
+      case KeyType::Table:
+        subtable(tree, key);
+        break;
+      case KeyType::Nodes:
+        nodes(tree);
+        break;
     }
     if (!tree.refused && !key.later.empty()) later(tree, key);
   }
@@ -235,12 +273,14 @@ class Checker {
   }
 
   void wrong_type(Tree& tree, std::string_view expected) {
-    ir::Diagnostic& error = refuse(tree, tree.place, "expected " + std::string(expected) + ", found " +
-                                                         std::string(kind_text(tree.kind)));
+    ir::Diagnostic& error =
+        refuse(tree, tree.place,
+               "expected " + std::string(expected) + ", found " + std::string(kind_text(tree.kind)));
     const std::string& text = tree.text;
     const bool number = tree.kind == Tree::Kind::Text && !text.empty() &&
                         text.find_first_not_of("0123456789.-+e_") == std::string::npos;
-    if (number || text == "true" || text == "false") error.notes.push_back("write " + text + " without quotes");
+    if (number || text == "true" || text == "false")
+      error.notes.push_back("write " + text + " without quotes");
   }
 
   void integer(Tree& tree, const Key& key) {
@@ -264,21 +304,23 @@ class Checker {
   void range(Tree& tree, const Key& key, double number) {
     const bool low = key.above_least ? !(number > key.least) : !(number >= key.least);  // NaN is low
     if (!low && number <= key.most) return;
-    const std::string from = key.above_least           ? "above " + number_text(key.least) + " and at most "
+    const std::string from = key.above_least         ? "above " + number_text(key.least) + " and at most "
                              : key.least == key.most ? ""
                                                      : number_text(key.least) + " to ";
-    refuse(tree, tree.place, std::string(key.name) + " is " + value_text(tree) + ", expected " + from +
-                                 number_text(key.most));
+    refuse(tree, tree.place,
+           std::string(key.name) + " is " + value_text(tree) + ", expected " + from + number_text(key.most));
   }
 
   void choice(Tree& tree, const Key& key) {
     if (tree.kind != Tree::Kind::Text) return wrong_type(tree, "one of " + choices_text(key));
     const std::vector<std::string> choices = split(key.choices, '|');
     if (std::find(choices.begin(), choices.end(), tree.text) != choices.end()) return;
-    ir::Diagnostic& error = refuse(tree, tree.place, "unknown " + std::string(key.name) + " " +
-                                                         ir::quoted(tree.text) + ", expected " + choices_text(key));
+    ir::Diagnostic& error = refuse(
+        tree, tree.place,
+        "unknown " + std::string(key.name) + " " + ir::quoted(tree.text) + ", expected " + choices_text(key));
     std::string meant(our_value(key.name, tree.text));
-    if (std::find(choices.begin(), choices.end(), meant) == choices.end()) meant = ir::nearest_name(tree.text, choices);
+    if (std::find(choices.begin(), choices.end(), meant) == choices.end())
+      meant = ir::nearest_name(tree.text, choices);
     if (!meant.empty()) error.notes.push_back("did you mean " + ir::quoted(meant) + "?");
   }
 
@@ -297,14 +339,18 @@ class Checker {
         element.kind = kind;
         element.real = static_cast<double>(element.integer);
       }
-      if (element.kind != kind) wrong_type(element, expected);
-      else if (kind == Tree::Kind::Integer) range(element, key, static_cast<double>(element.integer));
-      else if (kind == Tree::Kind::Real) range(element, key, element.real);
+      if (element.kind != kind)
+        wrong_type(element, expected);
+      else if (kind == Tree::Kind::Integer)
+        range(element, key, static_cast<double>(element.integer));
+      else if (kind == Tree::Kind::Real)
+        range(element, key, element.real);
       tree.refused |= element.refused;
     }
   }
 
-  // -- not yet -------------------------------------------------------------------------------------------------
+  // -- not yet
+  // -------------------------------------------------------------------------------------------------
 
   void later(Tree& tree, const Key& key) {
     std::string what;
@@ -317,8 +363,8 @@ class Checker {
     if (what.empty()) return;
     const bool is_table = tree.kind == Tree::Kind::Table;
     refuse(tree, is_table ? tree.key : tree.place,
-           "not supported yet: " + what + " (" + std::string(key.name) + (is_table ? "" : " = " + setting_text(tree)) +
-               ")");
+           "not supported yet: " + what + " (" + std::string(key.name) +
+               (is_table ? "" : " = " + setting_text(tree)) + ")");
   }
 
   static std::string setting_text(const Tree& tree) {
@@ -330,11 +376,16 @@ class Checker {
 
   static bool is_beyond_default(const Tree& tree) {
     switch (tree.kind) {
-      case Tree::Kind::Integer: return tree.integer > 0;
-      case Tree::Kind::Real: return tree.real > 0;
-      case Tree::Kind::Boolean: return tree.boolean;
-      case Tree::Kind::Array: return !tree.elements.empty();
-      default: return true;
+      case Tree::Kind::Integer:
+        return tree.integer > 0;
+      case Tree::Kind::Real:
+        return tree.real > 0;
+      case Tree::Kind::Boolean:
+        return tree.boolean;
+      case Tree::Kind::Array:
+        return !tree.elements.empty();
+      default:
+        return true;
     }
   }
 

@@ -1,4 +1,5 @@
-// Every key of a description against the table of keys: unknown ones, types, ranges, and what is not supported yet.
+// Every key of a description against the table of keys: unknown ones, types, ranges, and what is not
+// supported yet.
 #pragma once
 
 #include <set>
@@ -9,8 +10,8 @@
 namespace tfc::frontend {
 
 struct KeyCheck {
-  /// Keys ("model.d_model") that an error has already named as what was probably meant: that they are missing is no
-  /// further news.
+  /// Keys ("model.d_model") that an error has already named as what was probably meant: that they are missing
+  /// is no further news.
   std::set<std::string> meant;
 };
 

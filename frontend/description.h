@@ -1,4 +1,5 @@
-// What a TOML description says, checked and fully resolved: no default, pattern or override is left to look up.
+// What a TOML description says, checked and fully resolved: no default, pattern or override is left to look
+// up.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,15 @@
 
 namespace tfc::frontend {
 
-/// An attention node's settings; [attention] and heads, kv_heads, head_dim of [model], narrowed by block and layer.
+/// An attention node's settings; [attention] and heads, kv_heads, head_dim of [model], narrowed by block and
+/// layer.
 struct AttentionSettings {
   int64_t heads = 0;
-  int64_t kv_heads = 0;   // heads
-  int64_t head_dim = 0;   // d_model / heads
-  double scale = 0;       // 1 / sqrt(head_dim)
-  bool qkv_bias = true;   // [attention] bias
-  bool o_bias = true;     // [attention] bias
+  int64_t kv_heads = 0;  // heads
+  int64_t head_dim = 0;  // d_model / heads
+  double scale = 0;      // 1 / sqrt(head_dim)
+  bool qkv_bias = true;  // [attention] bias
+  bool o_bias = true;    // [attention] bias
   friend bool operator==(const AttentionSettings&, const AttentionSettings&) = default;
 };
 
@@ -31,7 +33,7 @@ struct NormSettings {
   std::string type = "layernorm";
   std::string placement = "pre";  // of ordinary layers
   double eps = 1e-5;
-  bool bias = true;               // rmsnorm: false
+  bool bias = true;  // rmsnorm: false
   friend bool operator==(const NormSettings&, const NormSettings&) = default;
 };
 
@@ -55,19 +57,19 @@ struct BlockNode {
   std::string op;                   // attention ffn norm residual linear activation multiply
   std::vector<std::string> inputs;  // ids of other nodes, or "x"
   AttentionSettings attention;
-  bool memory = false;              // attention: source = "memory"
+  bool memory = false;  // attention: source = "memory"
   FfnSettings ffn;
   NormSettings norm;
-  double scale = 1.0;               // residual
-  int64_t out = 0;                  // linear: d_model
-  bool bias = true;                 // linear
-  std::string kind = "gelu";        // activation: relu gelu gelu_tanh silu
-  int64_t width = 0;                // of its result
+  double scale = 1.0;         // residual
+  int64_t out = 0;            // linear: d_model
+  bool bias = true;           // linear
+  std::string kind = "gelu";  // activation: relu gelu gelu_tanh silu
+  int64_t width = 0;          // of its result
   ir::Place place;
 };
 
-/// One layer: an ordinary block with these settings, or the nodes of a written-out one, in an order in which every
-/// node comes after its inputs; the last is the block's output.
+/// One layer: an ordinary block with these settings, or the nodes of a written-out one, in an order in which
+/// every node comes after its inputs; the last is the block's output.
 struct Layer {
   std::string block;  // name of [block.NAME]; "" the ordinary block
   bool written_out = false;
@@ -77,12 +79,12 @@ struct Layer {
 };
 
 struct ModelSettings {
-  std::string name;            // the file's stem
-  std::string kind;            // decoder | encoder | encoder-decoder
+  std::string name;  // the file's stem
+  std::string kind;  // decoder | encoder | encoder-decoder
   int64_t d_model = 0;
-  int64_t vocab = 0;           // 0: hidden states in and out
-  int64_t src_vocab = 0;       // encoder-decoder: vocab
-  int64_t max_seq = 0;         // 0: no limit
+  int64_t vocab = 0;      // 0: hidden states in and out
+  int64_t src_vocab = 0;  // encoder-decoder: vocab
+  int64_t max_seq = 0;    // 0: no limit
   int64_t d_ff_multiple = 64;
   bool has_encoder_input = false;  // encoder-decoder with encoder_layers > 0: there is a `src`
   bool has_memory_input = false;   // encoder-decoder with encoder_layers = 0: `memory` takes its place
@@ -94,7 +96,7 @@ struct EmbeddingSettings {
   bool tie_sides = true;  // encoder-decoder
   bool scale = false;     // "sqrt_d"
   bool norm = false;
-  int64_t types = 0;      // 0: none
+  int64_t types = 0;  // 0: none
 };
 
 struct PositionSettings {
@@ -107,7 +109,7 @@ struct HeadSettings {
   std::string type = "lm";  // lm classifier none
   bool bias = false;
   int64_t classes = 0;
-  std::string pool;         // classifier: first mean last
+  std::string pool;  // classifier: first mean last
 };
 
 struct LossSettings {
@@ -131,32 +133,32 @@ struct ShapeSettings {
 
 /// [run]: what `transformerc train` does. Not part of the model.
 struct RunSettings {
-  bool written = false;        // there is a [run]
-  std::string task;            // "text": bytes of `data`; "reverse": random sequences to reverse
-  std::string data;            // text: path of the file
-  int64_t steps = 1000;        // text: optimizer steps
-  int64_t epochs = 20;         // reverse
-  int64_t examples = 2000;     // reverse: training sequences in an epoch
-  int64_t length = 8;          // reverse: of the sequences
+  bool written = false;     // there is a [run]
+  std::string task;         // "text": bytes of `data`; "reverse": random sequences to reverse
+  std::string data;         // text: path of the file
+  int64_t steps = 1000;     // text: optimizer steps
+  int64_t epochs = 20;      // reverse
+  int64_t examples = 2000;  // reverse: training sequences in an epoch
+  int64_t length = 8;       // reverse: of the sequences
   int64_t batch = 32;
-  int64_t seq = 0;             // text: tokens in a window; 0 in the file: min(max_seq, 256)
-  int64_t accumulate = 1;      // batches in a step
+  int64_t seq = 0;         // text: tokens in a window; 0 in the file: min(max_seq, 256)
+  int64_t accumulate = 1;  // batches in a step
   double lr = 1e-3;
-  double min_lr = 0.0;         // where linear and cosine end
-  int64_t warmup = 0;          // steps from 0 to lr
+  double min_lr = 0.0;                // where linear and cosine end
+  int64_t warmup = 0;                 // steps from 0 to lr
   std::string schedule = "constant";  // constant | linear | cosine
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.0;
-  double clip = 1.0;           // 0: off
+  double clip = 1.0;  // 0: off
   int64_t seed = 0;
-  int64_t threads = 0;         // 0: all cores
-  double validation = 0.1;     // share of the data that is held back
-  int64_t report = 100;        // text: steps between two lines of output
-  int64_t sample = 200;        // text: bytes generated at the end
-  std::string prompt = "\n";   // text: what the sample begins with
-  double temperature = 0.8;    // of the sample
-  int64_t top_k = 0;           // of the sample; 0: off
+  int64_t threads = 0;        // 0: all cores
+  double validation = 0.1;    // share of the data that is held back
+  int64_t report = 100;       // text: steps between two lines of output
+  int64_t sample = 200;       // text: bytes generated at the end
+  std::string prompt = "\n";  // text: what the sample begins with
+  double temperature = 0.8;   // of the sample
+  int64_t top_k = 0;          // of the sample; 0: off
 };
 
 /// Where things were written, for the nodes of the graph.
@@ -168,8 +170,8 @@ struct Description {
   ModelSettings model;
   EmbeddingSettings embedding;
   PositionSettings position;
-  LayerSettings defaults;            // what the tables themselves say
-  std::string final_norm = "yes";    // "yes" | "no" | "auto": no, should auto place the norms after
+  LayerSettings defaults;          // what the tables themselves say
+  std::string final_norm = "yes";  // "yes" | "no" | "auto": no, should auto place the norms after
   HeadSettings head;
   LossSettings loss;
   TrainSettings train;
@@ -180,7 +182,7 @@ struct Description {
   std::vector<Layer> encoder_layers;  // encoder-decoder
   std::vector<Layer> decoder_layers;  // encoder-decoder
   DescriptionPlaces places;
-  std::vector<std::string> files;     // read: the description, then what it extends (for --depfile)
+  std::vector<std::string> files;  // read: the description, then what it extends (for --depfile)
 
   bool has_loss() const { return head.type == "lm" || head.type == "classifier"; }
   bool has_masks() const { return inputs.mask || inputs.lengths; }

@@ -1,5 +1,5 @@
-// What other projects call our keys, tables and values (GPT-2, LLaMA and BERT configurations of Hugging Face, nanoGPT,
-// llama2.c, torch.nn, fairseq): whoever writes their name is told ours.
+// What other projects call our keys, tables and values (GPT-2, LLaMA and BERT configurations of Hugging Face,
+// nanoGPT, llama2.c, torch.nn, fairseq): whoever writes their name is told ours.
 #include "frontend/keys.h"
 
 namespace tfc::frontend {
@@ -181,16 +181,36 @@ constexpr Pair kKeyNames[] = {
 };
 
 constexpr Pair kTableNames[] = {
-    {"transformer", "model"},   {"network", "model"},     {"architecture", "model"},
-    {"config", "model"},        {"mlp", "ffn"},           {"feed_forward", "ffn"},
-    {"feedforward", "ffn"},     {"attn", "attention"},    {"self_attention", "attention"},
-    {"embeddings", "embedding"}, {"emb", "embedding"},    {"positional", "position"},
-    {"positions", "position"},  {"rope", "position"},     {"pos", "position"},
-    {"layernorm", "norm"},      {"layer_norm", "norm"},   {"normalization", "norm"},
-    {"output", "head"},         {"lm_head", "head"},      {"classifier", "head"},
-    {"optimizer", "run"},       {"optimiser", "run"},     {"trainer", "run"},
-    {"data", "run"},            {"blocks", "block"},      {"layer", "layers"},
-    {"init", "train"},          {"moe", "ffn.moe"},       {"skip", "residual"},
+    {"transformer", "model"},
+    {"network", "model"},
+    {"architecture", "model"},
+    {"config", "model"},
+    {"mlp", "ffn"},
+    {"feed_forward", "ffn"},
+    {"feedforward", "ffn"},
+    {"attn", "attention"},
+    {"self_attention", "attention"},
+    {"embeddings", "embedding"},
+    {"emb", "embedding"},
+    {"positional", "position"},
+    {"positions", "position"},
+    {"rope", "position"},
+    {"pos", "position"},
+    {"layernorm", "norm"},
+    {"layer_norm", "norm"},
+    {"normalization", "norm"},
+    {"output", "head"},
+    {"lm_head", "head"},
+    {"classifier", "head"},
+    {"optimizer", "run"},
+    {"optimiser", "run"},
+    {"trainer", "run"},
+    {"data", "run"},
+    {"blocks", "block"},
+    {"layer", "layers"},
+    {"init", "train"},
+    {"moe", "ffn.moe"},
+    {"skip", "residual"},
 };
 
 struct Value {

@@ -6,10 +6,10 @@ namespace tfc::frontend {
 namespace {
 
 using enum KeyType;
-constexpr double kWide = 1 << 20;             // widths
-constexpr double kDeep = 4096;                // layers
-constexpr double kInt32 = 2147483647.0;       // ids, lengths
-constexpr double kCount = 9007199254740992.0; // 2^53: any count that a double holds exactly
+constexpr double kWide = 1 << 20;              // widths
+constexpr double kDeep = 4096;                 // layers
+constexpr double kInt32 = 2147483647.0;        // ids, lengths
+constexpr double kCount = 9007199254740992.0;  // 2^53: any count that a double holds exactly
 
 constexpr TableInfo kTables[] = {
     {"", "The top level."},
@@ -42,6 +42,7 @@ constexpr TableInfo kTables[] = {
 #define ACTIVATIONS "relu|gelu|gelu_tanh|silu|swiglu|geglu|reglu"
 
 // Columns: table, name, type, default, meaning; then what the type needs.
+// clang-format off
 constexpr Key kKeys[] = {
     {"", "schema", Integer, "1", "version of this language", 1, 1},
     {"", "extends", Text, "none", "a description beside this one; the keys here override its keys"},
@@ -234,10 +235,13 @@ constexpr Key kKeys[] = {
     {"node.activation", "kind", Choice, "\"gelu\"", "", 0, 0, "relu|gelu|gelu_tanh|silu"},
 };
 
+// clang-format on
+
 constexpr std::array<std::string_view, 7> kNodeOps = {"attention", "ffn",        "norm",    "residual",
                                                       "linear",    "activation", "multiply"};
 
-void append(std::vector<const Key*>& list, std::string_view table, std::initializer_list<std::string_view> names) {
+void append(std::vector<const Key*>& list, std::string_view table,
+            std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) list.push_back(find_key(table, name));
 }
 
@@ -254,14 +258,6 @@ void append_options(std::vector<const Key*>& list, std::string_view op) {
   append_all(list, op);
   if (op == "attention") append(list, "model", {"heads", "kv_heads", "head_dim"});
   if (op == "ffn") append(list, "model", {"d_ff", "d_ff_multiple"});
-}
-
-std::string number_text(double number) {
-  if (number == static_cast<int64_t>(number) && number > -1e15 && number < 1e15)
-    return std::to_string(static_cast<int64_t>(number));
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", number);
-  return text;
 }
 
 }  // namespace
@@ -307,27 +303,6 @@ std::vector<std::string> split(std::string_view text, char separator) {
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
   }
   return parts;
-}
-
-std::string type_text(const Key& key) {
-  const std::string range = (key.above_least ? "above " + number_text(key.least) + ", at most "
-                                             : number_text(key.least) + " to ") + number_text(key.most);
-  switch (key.type) {
-    case Integer: return "integer, " + range;
-    case Real: return "number, " + range;
-    case Boolean: return "boolean";
-    case Text: return "string";
-    case Texts: return "list of strings";
-    case TextOrTexts: return "string or list of strings";
-    case Integers: return "list of integers";
-    case Reals: return "list of numbers";
-    case Table: return "table";
-    case Nodes: return "list of nodes";
-    case Choice: break;
-  }
-  std::string text;
-  for (const std::string& choice : split(key.choices, '|')) text += (text.empty() ? "\"" : ", \"") + choice + "\"";
-  return text;
 }
 
 }  // namespace tfc::frontend

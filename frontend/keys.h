@@ -1,5 +1,5 @@
-// THE table of the language: every key with its type, range, default and meaning. Checks of unknown keys, types and
-// ranges, suggestions and the tables of docs/description.md all come from it.
+// THE table of the language: every key with its type, range, default and meaning. Checks of unknown keys,
+// types and ranges, suggestions and the tables of docs/description.md all come from it.
 #pragma once
 
 #include <span>
@@ -11,20 +11,32 @@
 
 namespace tfc::frontend {
 
-enum class KeyType : uint8_t { Integer, Real, Boolean, Text, Choice, Texts, TextOrTexts, Integers, Reals, Table, Nodes };
+enum class KeyType : uint8_t {
+  Integer,
+  Real,
+  Boolean,
+  Text,
+  Choice,
+  Texts,
+  TextOrTexts,
+  Integers,
+  Reals,
+  Table,
+  Nodes
+};
 
 struct Key {
   std::string_view table;  // "model", "ffn.moe"; "" the top level
   std::string_view name;
   KeyType type;
-  std::string_view fallback;   // the default, as the documentation words it
+  std::string_view fallback;  // the default, as the documentation words it
   std::string_view meaning;
-  double least = 0, most = 0;  // Integer, Real; of lists: of each element
-  std::string_view choices = {};// Choice: "pre|post"
-  std::string_view later = {};  // what is refused for now ("attention windows"): 0, false, [] or the default are read.
-                               // Choice: "value: what it is|value: what it is"
-  std::string_view subtable = {};// Table: whose keys it has
-  bool above_least = false;    // Real: `least` itself is out of range
+  double least = 0, most = 0;     // Integer, Real; of lists: of each element
+  std::string_view choices = {};  // Choice: "pre|post"
+  std::string_view later = {};  // what is refused for now ("attention windows"): 0, false, [] or the default
+                                // are read. Choice: "value: what it is|value: what it is"
+  std::string_view subtable = {};  // Table: whose keys it has
+  bool above_least = false;        // Real: `least` itself is out of range
 };
 
 struct TableInfo {
@@ -58,7 +70,10 @@ std::string_view our_value(std::string_view key, std::string_view foreign);
 
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// "integer, 1 to 4096", "one of \"pre\", \"post\"", ...: for the documentation.
-std::string type_text(const Key& key);
+/// The keys of a table with type, default and meaning, as a table of Markdown (docs/description.md).
+std::string keys_as_markdown(std::string_view table);
+
+/// What is read and refused for now, as a list of Markdown.
+std::string later_as_markdown();
 
 }  // namespace tfc::frontend

@@ -11,7 +11,8 @@ namespace {
 
 int count_errors(const ir::Diagnostics& diagnostics) {
   int errors = 0;
-  for (const ir::Diagnostic& diagnostic : diagnostics.all()) errors += diagnostic.severity == ir::Severity::Error;
+  for (const ir::Diagnostic& diagnostic : diagnostics.all())
+    errors += diagnostic.severity == ir::Severity::Error;
   return errors;
 }
 
@@ -22,7 +23,8 @@ std::string stem_of(const std::string& file_name) {
 }  // namespace
 
 std::optional<Description> load_description(std::shared_ptr<const ir::SourceFile> file,
-                                            const std::vector<std::string>& sets, ir::Diagnostics& diagnostics) {
+                                            const std::vector<std::string>& sets,
+                                            ir::Diagnostics& diagnostics) {
   const int errors_before = count_errors(diagnostics);
   Sources sources = gather_sources(file, sets, diagnostics);
   const KeyCheck keys = check_keys(sources.document.root, diagnostics);

@@ -11,17 +11,19 @@
 
 namespace tfc::frontend {
 
-/// The description in the file `path`, overridden by `sets` ("model.layers=2", the value is TOML; a bare word is a
-/// string). Empty when there was an error: `diagnostics` has all of them. "-" reads standard input.
+/// The description in the file `path`, overridden by `sets` ("model.layers=2", the value is TOML; a bare word
+/// is a string). Empty when there was an error: `diagnostics` has all of them. "-" reads standard input.
 std::optional<Description> load_description(const std::string& path, const std::vector<std::string>& sets,
                                             ir::Diagnostics& diagnostics);
 
-/// The same from memory. `file.name` is what messages print, its stem the model's default name, and its folder where
-/// `extends` looks.
+/// The same from memory. `file.name` is what messages print, its stem the model's default name, and its
+/// folder where `extends` looks.
 std::optional<Description> load_description(std::shared_ptr<const ir::SourceFile> file,
-                                            const std::vector<std::string>& sets, ir::Diagnostics& diagnostics);
+                                            const std::vector<std::string>& sets,
+                                            ir::Diagnostics& diagnostics);
 
-/// Reads a whole file ("-": standard input). Null, and why in `error`, when it cannot be read or is too large.
+/// Reads a whole file ("-": standard input). Null, and why in `error`, when it cannot be read or is too
+/// large.
 std::shared_ptr<const ir::SourceFile> read_source(const std::string& path, std::string& error);
 
 }  // namespace tfc::frontend

@@ -14,14 +14,15 @@ namespace {
 
 class Resolver {
  public:
-  Resolver(const Document& document, const KeyCheck& keys, const std::string& stem, ir::Diagnostics& diagnostics)
+  Resolver(const Document& document, const KeyCheck& keys, const std::string& stem,
+           ir::Diagnostics& diagnostics)
       : document_(document), root_(document.root), keys_(keys), stem_(stem), diagnostics_(diagnostics) {}
 
   Description run() {
     if (!root_.find("model")) {
       if (!document_.damaged)
-        diagnostics_.error(root_.place, "there is no [model] table").notes.push_back(
-            "a description needs at least kind, d_model, layers and heads in [model]");
+        diagnostics_.error(root_.place, "there is no [model] table")
+            .notes.push_back("a description needs at least kind, d_model, layers and heads in [model]");
       return {};
     }
     places();
@@ -46,17 +47,20 @@ class Resolver {
 
   void no_effect(const Scope& scope, const char* key, const std::string& why) {
     if (scope.has(key))
-      diagnostics_.warning("unused-key", scope.find(key)->key, "'" + std::string(key) + "' has no effect: " + why);
+      diagnostics_.warning("unused-key", scope.find(key)->key,
+                           "'" + std::string(key) + "' has no effect: " + why);
   }
 
-  // -- required keys -------------------------------------------------------------------------------------------
+  // -- required keys
+  // -------------------------------------------------------------------------------------------
 
   void missing(const char* table_name, const char* key, const std::string& why = {}) {
     const Tree* table = root_.find(table_name);
     if (document_.damaged || keys_.meant.count(std::string(table_name) + "." + key)) return;
     if (table && (table->refused || table->find(key))) return;  // refused: reported already
-    error(table ? table->place : root_.place, "[" + std::string(table_name) + "] needs the key '" + key + "': " +
-                                                  std::string(why.empty() ? find_key(table_name, key)->meaning : why));
+    error(table ? table->place : root_.place,
+          "[" + std::string(table_name) + "] needs the key '" + key +
+              "': " + std::string(why.empty() ? find_key(table_name, key)->meaning : why));
   }
 
   int64_t required(const char* key) {
@@ -65,7 +69,8 @@ class Resolver {
     return model.integer(key, 0);
   }
 
-  // -- [model] -------------------------------------------------------------------------------------------------
+  // -- [model]
+  // -------------------------------------------------------------------------------------------------
 
   void places() {
     const ir::Place model = root_.find("model")->place;
@@ -73,8 +78,8 @@ class Resolver {
       const Tree* tree = root_.find(name);
       return tree ? tree->place : model;
     };
-    d_.places = {model, place("embedding"), place("position"), place("norm"), place("norm"), place("head"),
-                 place("loss")};
+    d_.places = {model,         place("embedding"), place("position"), place("norm"),
+                 place("norm"), place("head"),      place("loss")};
   }
 
   void model() {
@@ -88,8 +93,10 @@ class Resolver {
     d_.model.src_vocab = model.integer("src_vocab", d_.model.vocab);
     d_.model.max_seq = model.integer("max_seq", 0);
     d_.model.d_ff_multiple = model.integer("d_ff_multiple", 64);
-    if (d_.model.is_encoder_decoder()) two_stacks(model);
-    else if (!d_.model.kind.empty()) one_stack(model);
+    if (d_.model.is_encoder_decoder())
+      two_stacks(model);
+    else if (!d_.model.kind.empty())
+      one_stack(model);
   }
 
   void name(const Scope& model) {
@@ -98,23 +105,26 @@ class Resolver {
     const std::string refusal = refusal_of_name(name);
     if (refusal.empty() || model.was_refused("name")) return;
     const bool written = model.has("name");
-    error(model.place("name"), (written ? "no model can be called '" : "the file's stem names the model, but no model "
-                                                                       "can be called '") +
+    error(model.place("name"), (written ? "no model can be called '"
+                                        : "the file's stem names the model, but no model "
+                                          "can be called '") +
                                    name + "': " + refusal)
         .notes.push_back((written ? "for example name = \"" : "write name = \"") + allowed_name(name) + "\"");
   }
 
   void one_stack(const Scope& model) {
     required("layers");
-    for (const char* key : {"encoder_layers", "decoder_layers", "src_vocab", "encoder_pattern", "decoder_pattern"})
+    for (const char* key :
+         {"encoder_layers", "decoder_layers", "src_vocab", "encoder_pattern", "decoder_pattern"})
       if (model.has(key))
-        error(model.find(key)->key, "'" + std::string(key) + "' needs kind = \"encoder-decoder\", found \"" +
-                                        d_.model.kind + "\"");
+        error(model.find(key)->key,
+              "'" + std::string(key) + "' needs kind = \"encoder-decoder\", found \"" + d_.model.kind + "\"");
   }
 
   void two_stacks(const Scope& model) {
     if (model.has("layers")) {
-      error(model.find("layers")->key, "an encoder-decoder has encoder_layers and decoder_layers in place of layers");
+      error(model.find("layers")->key,
+            "an encoder-decoder has encoder_layers and decoder_layers in place of layers");
       return;
     }
     const int64_t encoder = required("encoder_layers"), decoder = required("decoder_layers");
@@ -131,11 +141,13 @@ class Resolver {
 
   std::vector<int64_t> layer_counts() const {
     const Scope model = table("model");
-    if (d_.model.is_encoder_decoder()) return {model.integer("encoder_layers", -1), model.integer("decoder_layers", -1)};
+    if (d_.model.is_encoder_decoder())
+      return {model.integer("encoder_layers", -1), model.integer("decoder_layers", -1)};
     return {d_.model.kind.empty() ? -1 : model.integer("layers", -1)};
   }
 
-  // -- the other tables ----------------------------------------------------------------------------------------
+  // -- the other tables
+  // ----------------------------------------------------------------------------------------
 
   void embedding() {
     const Scope embedding = table("embedding");
@@ -148,7 +160,8 @@ class Resolver {
       error(embedding.place("types"), "token types need kind = \"encoder\", found \"" + d_.model.kind + "\"");
     else if (d_.embedding.types > 0 && d_.model.vocab == 0)
       error(embedding.place("types"), "token types need tokens, but vocab = 0: the inputs are hidden states");
-    if (no_table && d_.embedding.scale) no_effect(embedding, "scale", "vocab = 0, so there are no token vectors");
+    if (no_table && d_.embedding.scale)
+      no_effect(embedding, "scale", "vocab = 0, so there are no token vectors");
     tie_sides(embedding);
   }
 
@@ -157,10 +170,10 @@ class Resolver {
     const bool equal = d_.model.src_vocab == d_.model.vocab;
     d_.embedding.tie_sides = two_sides && embedding.flag("tie_sides", equal);
     if (d_.embedding.tie_sides && !equal)
-      error(embedding.place("tie_sides"), "source and target can share one table only where their vocabularies are "
-                                          "equal, but src_vocab = " +
-                                              std::to_string(d_.model.src_vocab) + " and vocab = " +
-                                              std::to_string(d_.model.vocab));
+      error(embedding.place("tie_sides"),
+            "source and target can share one table only where their vocabularies are "
+            "equal, but src_vocab = " +
+                std::to_string(d_.model.src_vocab) + " and vocab = " + std::to_string(d_.model.vocab));
     if (!two_sides && embedding.flag("tie_sides", false) && !d_.model.kind.empty())
       no_effect(embedding, "tie_sides", "there is one side alone");
   }
@@ -171,7 +184,8 @@ class Resolver {
     d_.position.rope_theta = position.real("rope_theta", 10000.0);
     d_.position.rope_style = position.text("rope_style", "half");
     const bool known = position.has("type") || !position.was_refused("type");
-    if (known && d_.position.type == "learned" && !table("model").has("max_seq") && !table("model").was_refused("vocab"))
+    if (known && d_.position.type == "learned" && !table("model").has("max_seq") &&
+        !table("model").was_refused("vocab"))
       learned_without_limit(position);
     if (known && d_.position.type != "rope")
       for (const char* key : {"rope_theta", "rope_style"})
@@ -210,10 +224,11 @@ class Resolver {
     } else if (known) {
       for (const char* key : {"classes", "pool"})
         if (head.has(key))
-          error(head.find(key)->key, "'" + std::string(key) + "' needs type = \"classifier\", found \"" +
-                                         d_.head.type + "\"");
+          error(head.find(key)->key,
+                "'" + std::string(key) + "' needs type = \"classifier\", found \"" + d_.head.type + "\"");
     }
-    if (d_.head.type == "none" && head.flag("bias", false)) no_effect(head, "bias", "there is no output projection");
+    if (d_.head.type == "none" && head.flag("bias", false))
+      no_effect(head, "bias", "there is no output projection");
     if (d_.head.type == "lm") return;
     if (known && d_.embedding.tie) no_effect(table("embedding"), "tie", "there is no language-model head");
     d_.embedding.tie = false;
@@ -224,7 +239,8 @@ class Resolver {
     d_.loss.ignore_index = loss.integer("ignore_index", -100);
     d_.loss.label_smoothing = loss.real("label_smoothing", 0.0);
     if (!d_.has_loss() && !table("head").was_refused("type"))
-      for (const char* key : {"ignore_index", "label_smoothing"}) no_effect(loss, key, "a model without a head has no loss");
+      for (const char* key : {"ignore_index", "label_smoothing"})
+        no_effect(loss, key, "a model without a head has no loss");
     d_.train.init = train.text("init", "normal");
     d_.train.init_std = train.real("init_std", 0.02);
     if (d_.train.init == "xavier" || d_.train.init == "torch")
@@ -236,11 +252,12 @@ class Resolver {
     d_.inputs = {inputs.flag("mask", true), inputs.flag("lengths", false)};
     d_.shapes = {shapes.integer("batch", 0), shapes.integer("seq", 0), shapes.integer("src_seq", 0)};
     if (shapes.has("src_seq") && !d_.model.is_encoder_decoder() && !d_.model.kind.empty())
-      error(shapes.find("src_seq")->key, "'src_seq' needs kind = \"encoder-decoder\", found \"" + d_.model.kind + "\"");
+      error(shapes.find("src_seq")->key,
+            "'src_seq' needs kind = \"encoder-decoder\", found \"" + d_.model.kind + "\"");
     for (const auto& [key, size] : {std::pair("seq", d_.shapes.seq), std::pair("src_seq", d_.shapes.src_seq)})
       if (d_.model.max_seq > 0 && size > d_.model.max_seq)
-        error(shapes.place(key), std::string(key) + " = " + std::to_string(size) + " is longer than max_seq = " +
-                                     std::to_string(d_.model.max_seq));
+        error(shapes.place(key), std::string(key) + " = " + std::to_string(size) +
+                                     " is longer than max_seq = " + std::to_string(d_.model.max_seq));
   }
 
   const Document& document_;

@@ -10,7 +10,8 @@
 
 namespace tfc::frontend {
 
-/// `stem`: the model's name where none is written. Errors are reported; what is returned is then not to be used.
+/// `stem`: the model's name where none is written. Errors are reported; what is returned is then not to be
+/// used.
 Description resolve(const Document& document, const KeyCheck& keys, const std::string& stem,
                     ir::Diagnostics& diagnostics);
 

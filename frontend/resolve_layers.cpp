@@ -42,7 +42,7 @@ std::optional<Range> parse_range(const std::string& text, int64_t count) {
 
 /// One stack of layers: all of a decoder or encoder, or one side of an encoder-decoder.
 struct Stack {
-  std::string side;  // "", "encoder", "decoder"
+  std::string side;   // "", "encoder", "decoder"
   int64_t count = 0;  // -1: unknown
   bool may_read_memory = false;
   std::vector<Layer>* layers = nullptr;
@@ -57,7 +57,8 @@ class LayerResolver {
     description_.defaults = settings({});
     for (const Stack& stack : stacks) resolve(stack);
     const Scope model{table("model")};
-    const bool patterns_known = !damaged && !model.was_refused("pattern") && !model.was_refused("encoder_pattern") &&
+    const bool patterns_known = !damaged && !model.was_refused("pattern") &&
+                                !model.was_refused("encoder_pattern") &&
                                 !model.was_refused("decoder_pattern");
     check_unused_blocks(patterns_known);
   }
@@ -65,7 +66,8 @@ class LayerResolver {
  private:
   const Tree* table(const char* name) const { return root_.valid(name); }
 
-  // -- layers --------------------------------------------------------------------------------------------------
+  // -- layers
+  // --------------------------------------------------------------------------------------------------
 
   void resolve(const Stack& stack) {
     const std::vector<const Tree*> pattern = pattern_of(stack);
@@ -93,8 +95,10 @@ class LayerResolver {
     if (!list) return pattern;
     for (const Tree& name : list->elements) {
       used_.insert(name.text);
-      if (blocks_ && blocks_->find(name.text)) pattern.push_back(&name);
-      else unknown_block(name);
+      if (blocks_ && blocks_->find(name.text))
+        pattern.push_back(&name);
+      else
+        unknown_block(name);
     }
     return pattern;
   }
@@ -111,8 +115,7 @@ class LayerResolver {
 
   /// For each layer the tables [layers.X] that name it, in the order in which they were written.
   std::vector<std::vector<const Tree*>> overrides_of(const Stack& stack) {
-    std::vector<std::vector<const Tree*>> overrides(
-        static_cast<size_t>(std::max<int64_t>(stack.count, 0)));
+    std::vector<std::vector<const Tree*>> overrides(static_cast<size_t>(std::max<int64_t>(stack.count, 0)));
     const Tree* side = stack.side.empty() ? &root_ : root_.valid(stack.side);
     const Tree* layers = side ? side->valid("layers") : nullptr;
     if (!layers) return overrides;
@@ -120,11 +123,13 @@ class LayerResolver {
       const std::optional<Range> range = parse_range(name, stack.count);
       if (!range || !check_range(name, *range, tree, stack)) {
         if (!range)
-          diagnostics_.error(tree.key, "'" + name + "' names no layers; expected a number (3), a range (4-5) or -1 "
-                                                    "for the last layer");
+          diagnostics_.error(tree.key, "'" + name +
+                                           "' names no layers; expected a number (3), a range (4-5) or -1 "
+                                           "for the last layer");
         continue;
       }
-      for (int64_t i = range->first; i <= range->last; ++i) overrides[static_cast<size_t>(i)].push_back(&tree);
+      for (int64_t i = range->first; i <= range->last; ++i)
+        overrides[static_cast<size_t>(i)].push_back(&tree);
     }
     return overrides;
   }
@@ -150,7 +155,9 @@ class LayerResolver {
     const Tree* nodes = tree ? tree->find("nodes") : nullptr;
     Layer made;
     made.block = block;
-    made.place = !overrides.empty() ? overrides.back()->place : tree ? tree->place : description_.places.model;
+    made.place = !overrides.empty() ? overrides.back()->place
+                 : tree             ? tree->place
+                                    : description_.places.model;
     made.written_out = nodes != nullptr;
     if (!nodes) {
       std::vector<const Tree*> narrowing = overrides;
@@ -161,25 +168,28 @@ class LayerResolver {
     made.settings = description_.defaults;
     check_only_nodes(*tree, *nodes);
     if (!nodes->refused)
-      made.nodes = resolve_nodes(*nodes, {root_, description_, block, stack.may_read_memory, overrides}, diagnostics_);
+      made.nodes =
+          resolve_nodes(*nodes, {root_, description_, block, stack.may_read_memory, overrides}, diagnostics_);
     return made;
   }
 
   void check_only_nodes(const Tree& block, const Tree& nodes) {
     for (const char* name : kTables)
       if (const Tree* table = block.valid(name))
-        diagnostics_.error(table->key, "'" + std::string(name) +
-                                           "' changes the ordinary block, but this block has nodes of its own; "
-                                           "write the settings in its nodes")
+        diagnostics_
+            .error(table->key, "'" + std::string(name) +
+                                   "' changes the ordinary block, but this block has nodes of its own; "
+                                   "write the settings in its nodes")
             .notes.push_back("nodes are at " + nodes.key.text());
   }
 
-  // -- settings ------------------------------------------------------------------------------------------------
+  // -- settings
+  // ------------------------------------------------------------------------------------------------
 
   /// Settings of an ordinary layer, narrowed by blocks and layers.
   LayerSettings settings(const std::vector<const Tree*>& narrowing) {
-    Scope attention{table("model"), table("attention")}, ffn{table("model"), table("ffn")}, norm{table("norm")},
-        residual{table("residual")};
+    Scope attention{table("model"), table("attention")}, ffn{table("model"), table("ffn")},
+        norm{table("norm")}, residual{table("residual")};
     for (const Tree* tree : narrowing) {
       attention = attention.narrowed(tree->valid("attention"));
       ffn = ffn.narrowed(tree->valid("ffn"));
@@ -187,7 +197,8 @@ class LayerResolver {
       residual = residual.narrowed(tree->valid("residual"));
     }
     return {resolve_attention(attention, description_, true, diagnostics_),
-            resolve_ffn(ffn, description_, diagnostics_), resolve_norm(norm, diagnostics_), resolve_residual(residual)};
+            resolve_ffn(ffn, description_, diagnostics_), resolve_norm(norm, diagnostics_),
+            resolve_residual(residual)};
   }
 
   /// Blocks that no pattern names are checked too.

@@ -40,7 +40,8 @@ class NodeResolver {
  private:
   bool good() const { return diagnostics_.errors() == errors_before_; }
 
-  // -- names ---------------------------------------------------------------------------------------------------
+  // -- names
+  // ---------------------------------------------------------------------------------------------------
 
   void draft(const Tree& tree) {
     if (tree.refused) {
@@ -71,7 +72,8 @@ class NodeResolver {
       diagnostics_.error(id.place, "the id '" + id.text + "' is not made of letters, digits and '_'");
     if (const int first = index_of(id.text); first >= 0)
       diagnostics_.error(id.place, "two nodes are called '" + id.text + "'")
-          .notes.push_back("the first is at " + drafts_[static_cast<size_t>(first)].tree->find("id")->place.text());
+          .notes.push_back("the first is at " +
+                           drafts_[static_cast<size_t>(first)].tree->find("id")->place.text());
   }
 
   int index_of(const std::string& id) const {
@@ -103,10 +105,13 @@ class NodeResolver {
     if (errors_hidden_ > 0) return;  // it may be one of the nodes that could not be read
     std::vector<std::string> known{"x"};
     for (const Draft& draft : drafts_) known.push_back(draft.node.id);
-    ir::Diagnostic& error = diagnostics_.error(name.place, "there is no node '" + name.text + "' in this block");
+    ir::Diagnostic& error =
+        diagnostics_.error(name.place, "there is no node '" + name.text + "' in this block");
     const std::string near = ir::nearest_name(name.text, known);
-    if (name.text == "memory") error.notes.push_back("an attention node reads it with source = \"memory\"");
-    else if (!near.empty()) error.notes.push_back("did you mean '" + near + "'?");
+    if (name.text == "memory")
+      error.notes.push_back("an attention node reads it with source = \"memory\"");
+    else if (!near.empty())
+      error.notes.push_back("did you mean '" + near + "'?");
   }
 
   void check_count(const Draft& draft, const Tree* in) {
@@ -120,7 +125,8 @@ class NodeResolver {
                            std::to_string(count));
   }
 
-  // -- order ---------------------------------------------------------------------------------------------------
+  // -- order
+  // ---------------------------------------------------------------------------------------------------
 
   /// Every node after its inputs; of those that are ready, the one written first.
   std::vector<int> sorted() {
@@ -141,8 +147,9 @@ class NodeResolver {
   int first_ready(const std::vector<bool>& done) const {
     for (size_t i = 0; i < drafts_.size(); ++i) {
       const std::vector<int>& inputs = drafts_[i].inputs;
-      const bool ready = std::all_of(inputs.begin(), inputs.end(),
-                                     [&](int input) { return input < 0 || done[static_cast<size_t>(input)]; });
+      const bool ready = std::all_of(inputs.begin(), inputs.end(), [&](int input) {
+        return input < 0 || done[static_cast<size_t>(input)];
+      });
       if (!done[i] && ready) return static_cast<int>(i);
     }
     return -1;
@@ -162,7 +169,8 @@ class NodeResolver {
     std::rotate(path.begin(), std::find(path.begin(), path.end(), first), path.end());
     std::string circle = id_of(first);
     for (auto step = path.rbegin(); step != path.rend(); ++step) circle += " -> " + id_of(*step);
-    diagnostics_.error(drafts_[static_cast<size_t>(first)].tree->place, "the nodes go round in a circle: " + circle);
+    diagnostics_.error(drafts_[static_cast<size_t>(first)].tree->place,
+                       "the nodes go round in a circle: " + circle);
   }
 
   std::string id_of(int index) const { return index < 0 ? "x" : drafts_[static_cast<size_t>(index)].node.id; }
@@ -177,12 +185,13 @@ class NodeResolver {
         diagnostics_.error(drafts_[i].tree->find("id")->place, "no node reads '" + drafts_[i].node.id + "'")
             .notes.push_back("the last node, '" + drafts_.back().node.id + "', is the block's output");
     if (!drafts_.empty() && used.back())
-      diagnostics_.error(drafts_.back().tree->find("id")->place,
-                         "the last node is the block's output, but another node reads '" +
-                             drafts_.back().node.id + "'");
+      diagnostics_.error(
+          drafts_.back().tree->find("id")->place,
+          "the last node is the block's output, but another node reads '" + drafts_.back().node.id + "'");
   }
 
-  // -- settings and widths -------------------------------------------------------------------------------------
+  // -- settings and widths
+  // -------------------------------------------------------------------------------------
 
   Scope scope_of(const Draft& draft, std::initializer_list<const char*> tables) const {
     Scope scope{};
@@ -205,8 +214,9 @@ class NodeResolver {
       node.memory = scope.text("source", "x") == "memory";
       node.attention = resolve_attention(scope, description, !node.memory, diagnostics_);
       if (node.memory && !context_.may_read_memory)
-        diagnostics_.error(scope.place("source"), "there is no memory here: it is the encoder's output, for layers of "
-                                                  "the decoder of an encoder-decoder");
+        diagnostics_.error(scope.place("source"),
+                           "there is no memory here: it is the encoder's output, for layers of "
+                           "the decoder of an encoder-decoder");
     } else if (node.op == "ffn") {
       node.ffn = resolve_ffn(scope_of(draft, {"model", "ffn"}), description, diagnostics_);
     } else if (node.op == "norm") {
@@ -231,9 +241,9 @@ class NodeResolver {
     for (size_t i = 1; i < draft.inputs.size(); ++i) {
       const int64_t width = width_of(draft.inputs[i]);
       if (width == draft.node.width) continue;
-      diagnostics_.error(draft.input_places[i],
-                         "widths differ: '" + draft.node.inputs[0] + "' is " + std::to_string(draft.node.width) +
-                             " wide, '" + draft.node.inputs[i] + "' is " + std::to_string(width));
+      diagnostics_.error(draft.input_places[i], "widths differ: '" + draft.node.inputs[0] + "' is " +
+                                                    std::to_string(draft.node.width) + " wide, '" +
+                                                    draft.node.inputs[i] + "' is " + std::to_string(width));
     }
   }
 
@@ -266,7 +276,8 @@ class NodeResolver {
 
 }  // namespace
 
-std::vector<BlockNode> resolve_nodes(const Tree& nodes, const BlockContext& context, ir::Diagnostics& diagnostics) {
+std::vector<BlockNode> resolve_nodes(const Tree& nodes, const BlockContext& context,
+                                     ir::Diagnostics& diagnostics) {
   return NodeResolver(nodes, context, diagnostics).run();
 }
 

@@ -34,28 +34,37 @@ void check_text(const Scope& run, const Description& d, ir::Diagnostics& diagnos
                                  std::to_string(d.model.vocab));
 }
 
-void check_reverse(const Scope& run, const Description& d, const RunSettings& settings, ir::Diagnostics& diagnostics) {
+void check_reverse(const Scope& run, const Description& d, const RunSettings& settings,
+                   ir::Diagnostics& diagnostics) {
   const ir::Place place = run.place("task");
   if (!d.model.has_encoder_input || d.head.type != "lm" || d.model.src_vocab != d.model.vocab ||
       d.model.vocab <= kReverseSpecials) {
-    diagnostics.error(place, "the task \"reverse\" needs an encoder-decoder with a language-model head and one "
-                             "vocabulary of 3 or more");
+    diagnostics.error(place,
+                      "the task \"reverse\" needs an encoder-decoder with a language-model head and one "
+                      "vocabulary of 3 or more");
   } else if (d.model.max_seq > 0 && settings.length + 1 > d.model.max_seq) {
-    diagnostics.error(run.place("length"), "length + 1 = " + std::to_string(settings.length + 1) +
-                                               " is longer than max_seq = " + std::to_string(d.model.max_seq));
+    diagnostics.error(run.place("length"),
+                      "length + 1 = " + std::to_string(settings.length + 1) +
+                          " is longer than max_seq = " + std::to_string(d.model.max_seq));
   }
 }
 
 void read_numbers(const Scope& run, RunSettings& s) {
-  const std::pair<const char*, int64_t*> counts[] = {
-      {"steps", &s.steps},   {"epochs", &s.epochs},         {"examples", &s.examples}, {"length", &s.length},
-      {"batch", &s.batch},   {"seq", &s.seq},               {"warmup", &s.warmup},     {"seed", &s.seed},
-      {"report", &s.report}, {"accumulate", &s.accumulate}, {"threads", &s.threads},   {"sample", &s.sample},
-      {"top_k", &s.top_k}};
+  const std::pair<const char*, int64_t*> counts[] = {{"steps", &s.steps},       {"epochs", &s.epochs},
+                                                     {"examples", &s.examples}, {"length", &s.length},
+                                                     {"batch", &s.batch},       {"seq", &s.seq},
+                                                     {"warmup", &s.warmup},     {"seed", &s.seed},
+                                                     {"report", &s.report},     {"accumulate", &s.accumulate},
+                                                     {"threads", &s.threads},   {"sample", &s.sample},
+                                                     {"top_k", &s.top_k}};
   for (const auto& [key, value] : counts) *value = run.integer(key, *value);
-  const std::pair<const char*, double*> reals[] = {
-      {"lr", &s.lr},     {"min_lr", &s.min_lr}, {"eps", &s.eps}, {"weight_decay", &s.weight_decay},
-      {"clip", &s.clip}, {"validation", &s.validation}, {"temperature", &s.temperature}};
+  const std::pair<const char*, double*> reals[] = {{"lr", &s.lr},
+                                                   {"min_lr", &s.min_lr},
+                                                   {"eps", &s.eps},
+                                                   {"weight_decay", &s.weight_decay},
+                                                   {"clip", &s.clip},
+                                                   {"validation", &s.validation},
+                                                   {"temperature", &s.temperature}};
   for (const auto& [key, value] : reals) *value = run.real(key, *value);
 }
 
@@ -73,11 +82,10 @@ RunSettings resolve_run(const Tree& root, const Description& d, ir::Diagnostics&
   read_numbers(run, s);
   read_betas(run, s, diagnostics);
   if (!s.written) return s;
-  if (run.has("min_lr") && s.min_lr > s.lr)
-    diagnostics.error(run.place("min_lr"), "min_lr is above lr");
+  if (run.has("min_lr") && s.min_lr > s.lr) diagnostics.error(run.place("min_lr"), "min_lr is above lr");
   if (d.model.max_seq > 0 && s.seq > d.model.max_seq)
-    diagnostics.error(run.place("seq"), "seq = " + std::to_string(s.seq) + " is longer than max_seq = " +
-                                            std::to_string(d.model.max_seq));
+    diagnostics.error(run.place("seq"), "seq = " + std::to_string(s.seq) +
+                                            " is longer than max_seq = " + std::to_string(d.model.max_seq));
   const bool model_known = !d.model.kind.empty() && d.model.d_model > 0 && !run.was_refused("task");
   if (model_known && s.task == "text") check_text(run, d, diagnostics);
   if (model_known && s.task == "reverse") check_reverse(run, d, s, diagnostics);

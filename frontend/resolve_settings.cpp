@@ -33,8 +33,8 @@ void resolve_biases(const Scope& scope, AttentionSettings& attention) {
 void check_kv_heads(const Scope& scope, const AttentionSettings& attention, ir::Diagnostics& diagnostics) {
   if (attention.heads <= 0 || attention.kv_heads <= 0 || attention.heads % attention.kv_heads == 0) return;
   diagnostics
-      .error(scope.place("kv_heads"),
-             setting("kv_heads", attention.kv_heads) + " does not divide " + setting("heads", attention.heads))
+      .error(scope.place("kv_heads"), setting("kv_heads", attention.kv_heads) + " does not divide " +
+                                          setting("heads", attention.heads))
       .notes.push_back(near_divisors(std::min(attention.kv_heads, attention.heads), attention.heads));
 }
 
@@ -68,7 +68,8 @@ AttentionSettings resolve_attention(const Scope& scope, const Description& descr
     diagnostics.error(scope.place(width_key), "heads * head_dim is " +
                                                   std::to_string(attention.heads * attention.head_dim) +
                                                   ", expected at most " + std::to_string(kWidest));
-  const double standard = attention.head_dim > 0 ? 1.0 / std::sqrt(static_cast<double>(attention.head_dim)) : 1.0;
+  const double standard =
+      attention.head_dim > 0 ? 1.0 / std::sqrt(static_cast<double>(attention.head_dim)) : 1.0;
   attention.scale = scope.real("scale", standard);
   resolve_biases(scope, attention);
   return attention;
@@ -98,7 +99,8 @@ NormSettings resolve_norm(const Scope& scope, ir::Diagnostics& diagnostics) {
   if (norm.type != "rmsnorm") return norm;
   // A bias that a wider table gives to its layernorms is not meant for this norm.
   if (norm.bias && !scope.overrides("type", "bias"))
-    diagnostics.error(scope.place("bias"), "rmsnorm has no bias; leave bias out or write type = \"layernorm\"");
+    diagnostics.error(scope.place("bias"),
+                      "rmsnorm has no bias; leave bias out or write type = \"layernorm\"");
   norm.bias = false;
   return norm;
 }

@@ -68,10 +68,14 @@ class Items {
   std::vector<std::pair<std::string, std::string>> items_;
 };
 
-// -- settings of nodes -------------------------------------------------------------------------------------------
+// -- settings of nodes
+// -------------------------------------------------------------------------------------------
 
 Items head_items(const AttentionSettings& attention) {
-  return Items().add("heads", attention.heads).add("kv_heads", attention.kv_heads).add("head_dim", attention.head_dim);
+  return Items()
+      .add("heads", attention.heads)
+      .add("kv_heads", attention.kv_heads)
+      .add("head_dim", attention.head_dim);
 }
 
 Items attention_items(const AttentionSettings& attention) {
@@ -81,7 +85,9 @@ Items attention_items(const AttentionSettings& attention) {
       .add("scale", attention.scale);
 }
 
-Items ffn_items(const FfnSettings& ffn) { return Items().add("activation", ffn.activation).add("bias", ffn.bias); }
+Items ffn_items(const FfnSettings& ffn) {
+  return Items().add("activation", ffn.activation).add("bias", ffn.bias);
+}
 
 Items norm_items(const NormSettings& norm) {
   return Items().add("type", norm.type).add("eps", norm.eps).add("bias", norm.bias);
@@ -121,20 +127,24 @@ std::string block_text(const Layer& layer) {
   const Items attention = head_items(s.attention).append(attention_items(s.attention));
   const Items ffn = Items().add("d_ff", s.ffn.d_ff).append(ffn_items(s.ffn));
   const Items norm = norm_items(s.norm).add("placement", s.norm.placement);
-  return "attention = " + attention.in_braces() + "\nffn = " + ffn.in_braces() + "\nnorm = " + norm.in_braces() +
+  return "attention = " + attention.in_braces() + "\nffn = " + ffn.in_braces() +
+         "\nnorm = " + norm.in_braces() +
          "\nresidual = " + Items().add("scale", s.residual.scale).in_braces() + "\n";
 }
 
-// -- blocks and patterns -----------------------------------------------------------------------------------------
+// -- blocks and patterns
+// -----------------------------------------------------------------------------------------
 
-/// Gives equal layers one name. Layers as the tables have them need no block, unless others of their stack do.
+/// Gives equal layers one name. Layers as the tables have them need no block, unless others of their stack
+/// do.
 class Blocks {
  public:
   explicit Blocks(const LayerSettings& defaults) : defaults_(defaults) {}
 
   /// The pattern of a stack as TOML; "" where every layer is the ordinary one.
   std::string pattern(const std::vector<Layer>& layers) {
-    const bool ordinary = std::all_of(layers.begin(), layers.end(), [&](const Layer& l) { return is_ordinary(l); });
+    const bool ordinary =
+        std::all_of(layers.begin(), layers.end(), [&](const Layer& l) { return is_ordinary(l); });
     if (ordinary) return {};
     std::vector<std::string> names;
     for (size_t i = 0; i < layers.size(); ++i) names.push_back(name_of(layers[i], i));
@@ -164,7 +174,8 @@ class Blocks {
   }
 
   bool taken(const std::string& name) const {
-    return std::any_of(blocks_.begin(), blocks_.end(), [&](const auto& block) { return block.first == name; });
+    return std::any_of(blocks_.begin(), blocks_.end(),
+                       [&](const auto& block) { return block.first == name; });
   }
 
   static size_t period(const std::vector<std::string>& names) {
@@ -180,7 +191,8 @@ class Blocks {
   std::vector<std::pair<std::string, std::string>> blocks_;  // name, body
 };
 
-// -- tables ------------------------------------------------------------------------------------------------------
+// -- tables
+// ------------------------------------------------------------------------------------------------------
 
 std::string model_table(const Description& d, Blocks& blocks) {
   const ModelSettings& model = d.model;
@@ -250,7 +262,10 @@ std::string loss_table(const Description& d) {
 
 std::string train_table(const Description& d) {
   const bool own_deviations = d.train.init == "xavier" || d.train.init == "torch";
-  return Items().add("init", d.train.init).add_if(!own_deviations, "init_std", d.train.init_std).table("train");
+  return Items()
+      .add("init", d.train.init)
+      .add_if(!own_deviations, "init_std", d.train.init_std)
+      .table("train");
 }
 
 std::string shapes_table(const Description& d) {
@@ -300,7 +315,8 @@ std::string resolved_toml(const Description& d) {
   return "schema = 1\n" + model + embedding_table(d) + position_table(d) + norm_table(d) +
          attention_items(d.defaults.attention).table("attention") + ffn_items(d.defaults.ffn).table("ffn") +
          Items().add("scale", d.defaults.residual.scale).table("residual") + head_table(d) + loss_table(d) +
-         train_table(d) + Items().add("mask", d.inputs.mask).add("lengths", d.inputs.lengths).table("inputs") +
+         train_table(d) +
+         Items().add("mask", d.inputs.mask).add("lengths", d.inputs.lengths).table("inputs") +
          shapes_table(d) + run_table(d.run) + blocks.tables();
 }
 

@@ -7,8 +7,8 @@
 
 namespace tfc::frontend {
 
-/// Loads again to an equal description. Layers that differ from the tables are listed by blocks and patterns, so no
-/// [layers.X] remains.
+/// Loads again to an equal description. Layers that differ from the tables are listed by blocks and patterns,
+/// so no [layers.X] remains.
 std::string resolved_toml(const Description& description);
 
 }  // namespace tfc::frontend

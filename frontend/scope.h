@@ -10,8 +10,8 @@
 
 namespace tfc::frontend {
 
-/// Tables in which a key may stand, the weakest first ([model], [attention], [block.X], [layers.X]). Keys that were
-/// refused count as absent.
+/// Tables in which a key may stand, the weakest first ([model], [attention], [block.X], [layers.X]). Keys
+/// that were refused count as absent.
 class Scope {
  public:
   Scope(std::initializer_list<const Tree*> tables);

@@ -26,8 +26,8 @@ void set_level(Tree& tree, int level) {
   for (Tree& element : tree.elements) set_level(element, level);
 }
 
-/// `over` wins, key by key within tables; anything else is replaced whole. Tables stay where they were written
-/// first unless `move_tables`.
+/// `over` wins, key by key within tables; anything else is replaced whole. Tables stay where they were
+/// written first unless `move_tables`.
 void merge(Tree& base, Tree over, bool move_tables) {
   if (base.kind != Tree::Kind::Table || over.kind != Tree::Kind::Table) {
     base = std::move(over);
@@ -38,8 +38,10 @@ void merge(Tree& base, Tree over, bool move_tables) {
     base.place = over.place;
   }
   for (auto& [name, member] : over.members) {
-    if (Tree* old = base.find(name)) merge(*old, std::move(member), move_tables);
-    else base.members.emplace_back(name, std::move(member));
+    if (Tree* old = base.find(name))
+      merge(*old, std::move(member), move_tables);
+    else
+      base.members.emplace_back(name, std::move(member));
   }
 }
 
@@ -115,8 +117,8 @@ std::string set_text(const std::string& set) {
   const size_t equals = set.find('=');
   if (equals == std::string::npos) return set;
   const std::string value = set.substr(equals + 1);
-  const bool word = !value.empty() && (is_identifier(value) || value == "encoder-decoder") && value != "true" &&
-                    value != "false" && value != "inf" && value != "nan";
+  const bool word = !value.empty() && (is_identifier(value) || value == "encoder-decoder") &&
+                    value != "true" && value != "false" && value != "inf" && value != "nan";
   return word ? set.substr(0, equals + 1) + '"' + value + '"' : set;
 }
 
@@ -169,8 +171,8 @@ std::shared_ptr<const ir::SourceFile> read_source(const std::string& path, std::
   return std::make_shared<ir::SourceFile>(ir::SourceFile{path == "-" ? "<stdin>" : path, std::move(text)});
 }
 
-Sources gather_sources(const std::shared_ptr<const ir::SourceFile>& file, const std::vector<std::string>& sets,
-                       ir::Diagnostics& diagnostics) {
+Sources gather_sources(const std::shared_ptr<const ir::SourceFile>& file,
+                       const std::vector<std::string>& sets, ir::Diagnostics& diagnostics) {
   Gatherer gatherer(diagnostics);
   Document document = gatherer.read(file);
   int level = document.root.level;

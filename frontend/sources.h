@@ -14,7 +14,7 @@ struct Sources {
   std::vector<std::string> files;  // read, the description first
 };
 
-Sources gather_sources(const std::shared_ptr<const ir::SourceFile>& file, const std::vector<std::string>& sets,
-                       ir::Diagnostics& diagnostics);
+Sources gather_sources(const std::shared_ptr<const ir::SourceFile>& file,
+                       const std::vector<std::string>& sets, ir::Diagnostics& diagnostics);
 
 }  // namespace tfc::frontend

@@ -93,7 +93,8 @@ bool read_number(std::string_view word, Tree& tree, std::string& error) {
     error = "the number " + std::string(word) + " begins with a zero";
     return false;
   }
-  return integer ? set_integer(word, without_underscores(word), 10, tree, error) : set_real(word, tree, error);
+  return integer ? set_integer(word, without_underscores(word), 10, tree, error)
+                 : set_real(word, tree, error);
 }
 
 }  // namespace
@@ -115,8 +116,8 @@ bool read_scalar(std::string_view word, Tree& tree, std::string& error) {
     return true;
   }
   if (!unsigned_word.empty() && is_digit(unsigned_word[0])) return read_number(word, tree, error);
-  error = "expected a value, found '" + std::string(word) + "'; a string stands in quotes: \"" + std::string(word) +
-          "\"";
+  error = "expected a value, found '" + std::string(word) + "'; a string stands in quotes: \"" +
+          std::string(word) + "\"";
   return false;
 }
 

@@ -8,8 +8,8 @@
 
 namespace tfc::frontend {
 
-/// Reads a bare word that is no string, array or table: number, boolean or date. Sets kind and value of `tree`.
-/// False: `error` says why it is none of these.
+/// Reads a bare word that is no string, array or table: number, boolean or date. Sets kind and value of
+/// `tree`. False: `error` says why it is none of these.
 bool read_scalar(std::string_view word, Tree& tree, std::string& error);
 
 }  // namespace tfc::frontend

@@ -20,8 +20,8 @@ std::string reason_of(const std::string& what) {
   return line.empty() ? "this is not TOML" : "not TOML: " + line;
 }
 
-/// Gives the strings of `tree` their text. The two readers of one text must agree on its structure; where they do
-/// not, nothing is filled in and the answer is false.
+/// Gives the strings of `tree` their text. The two readers of one text must agree on its structure; where
+/// they do not, nothing is filled in and the answer is false.
 bool take_strings(Tree& tree, const toml::value& value) {
   switch (tree.kind) {
     case Tree::Kind::Table:
@@ -40,10 +40,14 @@ bool take_strings(Tree& tree, const toml::value& value) {
       if (!value.is_string()) return false;
       tree.text = value.as_string().str;
       return true;
-    case Tree::Kind::Integer: return value.is_integer();
-    case Tree::Kind::Real: return value.is_floating();
-    case Tree::Kind::Boolean: return value.is_boolean();
-    case Tree::Kind::Date: return value.is_integer();  // the scanner put one in its place
+    case Tree::Kind::Integer:
+      return value.is_integer();
+    case Tree::Kind::Real:
+      return value.is_floating();
+    case Tree::Kind::Boolean:
+      return value.is_boolean();
+    case Tree::Kind::Date:
+      return value.is_integer();  // the scanner put one in its place
   }
   return false;
 }

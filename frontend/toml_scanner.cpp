@@ -50,7 +50,8 @@ class Scanner {
   }
 
  private:
-  // -- statements ----------------------------------------------------------------------------------------------
+  // -- statements
+  // ----------------------------------------------------------------------------------------------
 
   void statement() {
     const size_t begin = position_;
@@ -66,8 +67,8 @@ class Scanner {
     }
   }
 
-  /// To the next statement: the next line, or where one looks like a statement again after an open bracket; keys
-  /// under an unreadable header belong to no table, so they are left out too.
+  /// To the next statement: the next line, or where one looks like a statement again after an open bracket;
+  /// keys under an unreadable header belong to no table, so they are left out too.
   void recover(size_t begin, bool header) {
     if (position_ == begin || text_[position_ - 1] != '\n') skip_line();
     if (header) {
@@ -81,8 +82,8 @@ class Scanner {
     const std::string_view rest = std::string_view(text_).substr(position_);
     const std::string_view line = rest.substr(0, rest.find('\n'));
     if (line.starts_with('[')) return line.size() > 1 && (is_key_character(line[1]) || line[1] == '[');
-    const size_t end = line.find_first_not_of(
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.\"' \t");
+    const size_t end =
+        line.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.\"' \t");
     return end != std::string_view::npos && end > 0 && line[end] == '=' && is_key_character(line[0]);
   }
 
@@ -106,8 +107,10 @@ class Scanner {
 
   Tree& define_table(Tree& parent, const KeyPart& name, const ir::Place& place) {
     Tree* table = parent.find(name.name);
-    if (!table) table = &insert(parent, name);
-    else if (table->kind != Tree::Kind::Table || table->defined) fail_twice(name, *table);
+    if (!table)
+      table = &insert(parent, name);
+    else if (table->kind != Tree::Kind::Table || table->defined)
+      fail_twice(name, *table);
     table->defined = true;
     table->key = name.place;
     table->place = place;
@@ -141,7 +144,8 @@ class Scanner {
     }
     if (header && table->kind == Tree::Kind::Array && !table->closed) return table->elements.back();
     if (table->kind != Tree::Kind::Table)
-      fail(part.place, "'" + part.name + "' is " + std::string(kind_text(table->kind)) + " already, not a table",
+      fail(part.place,
+           "'" + part.name + "' is " + std::string(kind_text(table->kind)) + " already, not a table",
            "it was set at " + table->key.text());
     if (table->closed)
       fail(part.place, "'" + part.name + "' was written whole in braces, nothing can be added",
@@ -174,7 +178,8 @@ class Scanner {
     return made;
   }
 
-  // -- keys ----------------------------------------------------------------------------------------------------
+  // -- keys
+  // ----------------------------------------------------------------------------------------------------
 
   std::vector<KeyPart> dotted_key() {
     std::vector<KeyPart> parts;
@@ -193,7 +198,8 @@ class Scanner {
     if (peek() == '"' || peek() == '\'') {
       const char quote = peek();
       const size_t end = text_.find_first_of(std::string{quote, '\n'}, begin + 1);
-      if (end == std::string::npos || text_[end] != quote) fail(here(), "the quoted key does not end on its line");
+      if (end == std::string::npos || text_[end] != quote)
+        fail(here(), "the quoted key does not end on its line");
       std::string name = text_.substr(begin + 1, end - begin - 1);
       if (quote == '"' && name.find('\\') != std::string::npos)
         fail(here(), "a key with a backslash names nothing here");
@@ -205,17 +211,25 @@ class Scanner {
     return {text_.substr(begin, position_ - begin), span(begin)};
   }
 
-  // -- values --------------------------------------------------------------------------------------------------
+  // -- values
+  // --------------------------------------------------------------------------------------------------
 
   Tree value() {
     const size_t begin = position_;
     Tree tree;
     switch (peek()) {
       case '"':
-      case '\'': string(tree); break;
-      case '[': array(tree); break;
-      case '{': inline_table(tree); break;
-      default: scalar(tree);
+      case '\'':
+        string(tree);
+        break;
+      case '[':
+        array(tree);
+        break;
+      case '{':
+        inline_table(tree);
+        break;
+      default:
+        scalar(tree);
     }
     tree.place = tree.key = span(begin);
     return tree;
@@ -233,12 +247,12 @@ class Scanner {
 
   /// Nothing here is a date; toml11 sees a number in its place, as it stops at dates that do not exist.
   void date(size_t begin) {
-    const bool has_time = peek() == ' ' && position_ + 1 < text_.size() &&
-                          text_[position_ + 1] >= '0' && text_[position_ + 1] <= '9';
+    const bool has_time = peek() == ' ' && position_ + 1 < text_.size() && text_[position_ + 1] >= '0' &&
+                          text_[position_ + 1] <= '9';
     if (has_time) ++position_;
     while (position_ < text_.size() && is_word_character(text_[position_])) ++position_;
-    std::fill(scan_.readable.begin() + static_cast<long>(begin), scan_.readable.begin() + static_cast<long>(position_),
-              ' ');
+    std::fill(scan_.readable.begin() + static_cast<long>(begin),
+              scan_.readable.begin() + static_cast<long>(position_), ' ');
     scan_.readable[begin] = '0';
   }
 
@@ -259,7 +273,8 @@ class Scanner {
       }
       if (c == quote && (!long_string || text_.compare(position_, 3, three) == 0)) {
         position_ += long_string ? 3 : 1;
-        while (long_string && peek() == quote) ++position_;  // quotes just before the end belong to the string
+        while (long_string && peek() == quote)
+          ++position_;  // quotes just before the end belong to the string
         return;
       }
       ++position_;
@@ -279,7 +294,8 @@ class Scanner {
         fail(span(begin), "expected " + std::to_string(digits) + " hexadecimal digits after '\\" + c + "'");
     const bool newline = long_string && (c == '\n' || c == '\r' || c == ' ' || c == '\t');
     if (digits == 0 && !newline && std::string_view("btnfr\"\\").find(c) == std::string_view::npos)
-      fail(span(begin), "unknown escape " + text_.substr(begin, 2) + " in a string; a backslash is written \\\\");
+      fail(span(begin),
+           "unknown escape " + text_.substr(begin, 2) + " in a string; a backslash is written \\\\");
   }
 
   void array(Tree& tree) {
@@ -291,8 +307,10 @@ class Scanner {
       if (peek() == ']') break;
       tree.elements.push_back(value());
       skip_to_item();
-      if (peek() == ',') ++position_;
-      else if (peek() != ']') fail(here(), "expected ',' or ']' in the array, found " + found());
+      if (peek() == ',')
+        ++position_;
+      else if (peek() != ']')
+        fail(here(), "expected ',' or ']' in the array, found " + found());
     }
     close();
   }
@@ -316,7 +334,8 @@ class Scanner {
   }
 
   void open() {
-    if (++depth_ > kDeepest) fail(here(), "brackets are nested more than " + std::to_string(kDeepest) + " deep");
+    if (++depth_ > kDeepest)
+      fail(here(), "brackets are nested more than " + std::to_string(kDeepest) + " deep");
     ++position_;
   }
 
@@ -325,10 +344,13 @@ class Scanner {
     ++position_;
   }
 
-  // -- characters ----------------------------------------------------------------------------------------------
+  // -- characters
+  // ----------------------------------------------------------------------------------------------
 
   char peek() const { return position_ < text_.size() ? text_[position_] : '\0'; }
-  bool at_line_end() const { return position_ >= text_.size() || peek() == '\n' || peek() == '\r' || peek() == '#'; }
+  bool at_line_end() const {
+    return position_ >= text_.size() || peek() == '\n' || peek() == '\r' || peek() == '#';
+  }
 
   void skip_spaces() {
     while (peek() == ' ' || peek() == '\t') ++position_;

@@ -1,7 +1,8 @@
 // The places of keys and values in a TOML text, and its syntax errors, as many as there are.
 //
-// toml11 gives keys no place, clamps numbers that do not fit, and stops at the first error; this scanner knows just
-// enough of TOML's grammar to fill those gaps. It leaves the meaning of strings and dates to toml11.
+// toml11 gives keys no place, clamps numbers that do not fit, and stops at the first error; this scanner
+// knows just enough of TOML's grammar to fill those gaps. It leaves the meaning of strings and dates to
+// toml11.
 #pragma once
 
 #include <memory>

@@ -12,7 +12,8 @@ LineIndex::LineIndex(const std::string& text) : starts_{0}, size_(text.size()) {
     if (text[i] == '\n') starts_.push_back(i + 1);
 }
 
-ir::Place LineIndex::place(const std::shared_ptr<const ir::SourceFile>& file, size_t begin, size_t end) const {
+ir::Place LineIndex::place(const std::shared_ptr<const ir::SourceFile>& file, size_t begin,
+                           size_t end) const {
   const auto next = std::upper_bound(starts_.begin(), starts_.end(), begin);
   const size_t line_start = *(next - 1);
   const size_t line_end = next == starts_.end() ? size_ : *next - 1;

@@ -21,7 +21,8 @@ class LineIndex {
   size_t size_ = 0;
 };
 
-/// What is wrong with the first byte that no TOML text has (not UTF-8, a control character), and where; "" if none.
+/// What is wrong with the first byte that no TOML text has (not UTF-8, a control character), and where; "" if
+/// none.
 std::string find_bad_character(const std::string& text, size_t& at);
 
 }  // namespace tfc::frontend

@@ -17,13 +17,20 @@ const Tree* Tree::valid(std::string_view name) const {
 
 std::string_view kind_text(Tree::Kind kind) {
   switch (kind) {
-    case Tree::Kind::Table: return "a table";
-    case Tree::Kind::Array: return "an array";
-    case Tree::Kind::Text: return "a string";
-    case Tree::Kind::Integer: return "an integer";
-    case Tree::Kind::Real: return "a number with a fraction";
-    case Tree::Kind::Boolean: return "a boolean";
-    case Tree::Kind::Date: return "a date";
+    case Tree::Kind::Table:
+      return "a table";
+    case Tree::Kind::Array:
+      return "an array";
+    case Tree::Kind::Text:
+      return "a string";
+    case Tree::Kind::Integer:
+      return "an integer";
+    case Tree::Kind::Real:
+      return "a number with a fraction";
+    case Tree::Kind::Boolean:
+      return "a boolean";
+    case Tree::Kind::Date:
+      return "a date";
   }
   return "a value";
 }

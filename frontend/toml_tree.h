@@ -24,10 +24,10 @@ struct Tree {
   bool boolean = false;
   std::vector<std::pair<std::string, Tree>> members;  // Table: as they appear
   std::vector<Tree> elements;                         // Array
-  int level = 0;           // 0: the file furthest along `extends`; higher ones override; --set comes last
-  bool refused = false;    // an error has been reported: nobody reads the value any more
-  bool defined = false;    // Table: by a header, dotted keys or braces, not only as part of a longer header
-  bool closed = false;     // Table, Array: written with braces or brackets, so nothing can be added
+  int level = 0;         // 0: the file furthest along `extends`; higher ones override; --set comes last
+  bool refused = false;  // an error has been reported: nobody reads the value any more
+  bool defined = false;  // Table: by a header, dotted keys or braces, not only as part of a longer header
+  bool closed = false;   // Table, Array: written with braces or brackets, so nothing can be added
 
   Tree* find(std::string_view name);
   const Tree* find(std::string_view name) const;  // null where absent

@@ -44,7 +44,9 @@ std::string operands(const Module& module, const std::string& name) {
   return text;
 }
 
-std::string type(const Module& module, const std::string& name) { return node(module, name).results[0].text(); }
+std::string type(const Module& module, const std::string& name) {
+  return node(module, name).results[0].text();
+}
 
 std::string outputs(const Module& module) {
   std::string text;
@@ -168,8 +170,9 @@ TEST(Blocks, GatedWidthIsRoundedUp) {
   const Module module = good("activations");
   EXPECT_EQ(node(module, "layers.4").attributes.integer("ffn.d_ff"), 192);
   EXPECT_EQ(node(module, "layers.3").attributes.integer("ffn.d_ff"), 256);
-  const Description llama = load_text("[model]\nkind='decoder'\nd_model=4096\nlayers=1\nheads=32\nvocab=9\n"
-                                      "max_seq=8\nd_ff_multiple=256\n[ffn]\nactivation='swiglu'\n");
+  const Description llama = load_text(
+      "[model]\nkind='decoder'\nd_model=4096\nlayers=1\nheads=32\nvocab=9\n"
+      "max_seq=8\nd_ff_multiple=256\n[ffn]\nactivation='swiglu'\n");
   EXPECT_EQ(llama.defaults.ffn.d_ff, 11008);
 }
 
@@ -311,7 +314,8 @@ TEST(Blocks, WrittenOutBlock) {
   EXPECT_EQ(attention.real("scale"), 1 / std::sqrt(8.0));
   EXPECT_TRUE(attention.flag("causal"));
   EXPECT_EQ(node(module, "layers.1.ffn").attributes.text("activation"), "swiglu");
-  EXPECT_EQ(node(module, "layers.3.ffn").attributes.text("activation"), "relu");  // [layers.3] has the last word
+  EXPECT_EQ(node(module, "layers.3.ffn").attributes.text("activation"),
+            "relu");  // [layers.3] has the last word
   EXPECT_EQ(node(module, "layers.1.norm1").attributes.text("final"), "");
 }
 

@@ -17,8 +17,8 @@ void check(const std::string& path) {
   ASSERT_TRUE(description) << diagnostics.text();
   EXPECT_EQ(diagnostics.text(), "");
   const std::string resolved = resolved_toml(*description);
-  const auto again =
-      load_description(std::make_shared<ir::SourceFile>(ir::SourceFile{"again.toml", resolved}), {}, diagnostics);
+  const auto again = load_description(
+      std::make_shared<ir::SourceFile>(ir::SourceFile{"again.toml", resolved}), {}, diagnostics);
   ASSERT_TRUE(again) << diagnostics.text() << resolved;
   EXPECT_EQ(diagnostics.text(), "") << resolved;
   EXPECT_EQ(resolved_toml(*again), resolved);

@@ -1,10 +1,11 @@
 // Reading: overrides, extends, names, and texts that nobody would write.
+#include "frontend/load.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <random>
 
-#include "frontend/load.h"
 #include "frontend/model_name.h"
 #include "frontend/resolved_toml.h"
 #include "frontend/testing.h"
@@ -13,9 +14,10 @@ namespace tfc::frontend::testing {
 namespace {
 
 TEST(Sets, OverrideKeysAndTakeTomlValues) {
-  const Description d = load_text(decoder("", "[norm]\neps = 1e-6\n"),
-                                  {"model.layers=2", "norm.placement=post", "model.name=\"tiny\"", "model.kind=encoder",
-                                   "attention={ bias = false, scale = 0.5 }", "layers.1.ffn.d_ff=32"});
+  const Description d =
+      load_text(decoder("", "[norm]\neps = 1e-6\n"),
+                {"model.layers=2", "norm.placement=post", "model.name=\"tiny\"", "model.kind=encoder",
+                 "attention={ bias = false, scale = 0.5 }", "layers.1.ffn.d_ff=32"});
   EXPECT_EQ(d.layers.size(), 2u);
   EXPECT_EQ(d.model.name, "tiny");
   EXPECT_EQ(d.model.kind, "encoder");
@@ -32,7 +34,8 @@ TEST(Sets, LaterOnesWin) {
 }
 
 TEST(Sets, CanNameAPattern) {
-  const Description d = load_text(decoder("", "[block.wide]\nffn = { d_ff = 512 }\n"), {"model.pattern=[\"wide\"]"});
+  const Description d =
+      load_text(decoder("", "[block.wide]\nffn = { d_ff = 512 }\n"), {"model.pattern=[\"wide\"]"});
   EXPECT_EQ(d.layers[3].settings.ffn.d_ff, 512);
   EXPECT_EQ(d.layers[3].block, "wide");
 }
@@ -42,18 +45,20 @@ TEST(Extends, KeysHereOverrideKeysThere) {
   const auto d = load_description(folder("good") + "/extends_base.toml", {}, diagnostics);
   ASSERT_TRUE(d) << diagnostics.text();
   EXPECT_EQ(d->model.name, "extends_base");
-  EXPECT_EQ(d->layers.size(), 2u);                 // this file
-  EXPECT_EQ(d->defaults.attention.heads, 8);       // the one it extends
-  EXPECT_EQ(d->defaults.norm.eps, 1e-6);           // and the one that extends
-  EXPECT_FALSE(d->defaults.attention.qkv_bias);    // bias = false here counts for all four projections
+  EXPECT_EQ(d->layers.size(), 2u);               // this file
+  EXPECT_EQ(d->defaults.attention.heads, 8);     // the one it extends
+  EXPECT_EQ(d->defaults.norm.eps, 1e-6);         // and the one that extends
+  EXPECT_FALSE(d->defaults.attention.qkv_bias);  // bias = false here counts for all four projections
   ASSERT_EQ(d->files.size(), 3u);
   EXPECT_TRUE(d->files[0].ends_with("good/extends_base.toml"));
   EXPECT_TRUE(d->files[2].ends_with("good/root.base.toml"));
 }
 
 TEST(Layers, LaterTablesNarrowEarlierOnes) {
-  const Description d = load_text(decoder("", "[layers.0-2]\nffn = { d_ff = 10 }\n[layers.1]\nffn = { d_ff = 20 }\n"
-                                              "[layers.-3--2]\nattention = { kv_heads = 2 }\n"));
+  const Description d =
+      load_text(decoder("",
+                        "[layers.0-2]\nffn = { d_ff = 10 }\n[layers.1]\nffn = { d_ff = 20 }\n"
+                        "[layers.-3--2]\nattention = { kv_heads = 2 }\n"));
   EXPECT_EQ(d.layers[0].settings.ffn.d_ff, 10);
   EXPECT_EQ(d.layers[1].settings.ffn.d_ff, 20);
   EXPECT_EQ(d.layers[2].settings.ffn.d_ff, 10);
@@ -65,15 +70,18 @@ TEST(Layers, LaterTablesNarrowEarlierOnes) {
 
 TEST(Resolved, SaysEveryDefault) {
   const std::string text = resolved_toml(load_text(decoder()));
-  for (const char* line : {"kv_heads = 4\n", "head_dim = 16\n", "d_ff = 256\n", "tie = true\n", "type = \"learned\"\n",
-                           "placement = \"pre\"\n", "final = true\n", "scale = 0.25\n", "activation = \"gelu\"\n",
-                           "ignore_index = -100\n", "init_std = 0.02\n", "mask = true\n"})
+  for (const char* line :
+       {"kv_heads = 4\n", "head_dim = 16\n", "d_ff = 256\n", "tie = true\n", "type = \"learned\"\n",
+        "placement = \"pre\"\n", "final = true\n", "scale = 0.25\n", "activation = \"gelu\"\n",
+        "ignore_index = -100\n", "init_std = 0.02\n", "mask = true\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
 }
 
 TEST(Resolved, KeepsThePatternShort) {
-  const Description d = load_text(decoder("pattern = [\"a\", \"b\"]\n", "[block.a]\n[block.b]\nffn = { d_ff = 9 }\n"));
-  EXPECT_NE(resolved_toml(d).find("pattern = [\"ordinary\", \"b\"]\n"), std::string::npos) << resolved_toml(d);
+  const Description d =
+      load_text(decoder("pattern = [\"a\", \"b\"]\n", "[block.a]\n[block.b]\nffn = { d_ff = 9 }\n"));
+  EXPECT_NE(resolved_toml(d).find("pattern = [\"ordinary\", \"b\"]\n"), std::string::npos)
+      << resolved_toml(d);
 }
 
 TEST(Resolved, LayersThatDifferGetBlocks) {
@@ -85,8 +93,9 @@ TEST(Resolved, LayersThatDifferGetBlocks) {
 TEST(Run, DefaultsDependOnTheModel) {
   const RunSettings run = load_text(decoder("", "")).run;
   EXPECT_FALSE(run.written);
-  const Description d = load_text("[model]\nkind='decoder'\nd_model=8\nlayers=1\nheads=2\nvocab=256\nmax_seq=32\n"
-                                  "[run]\ndata='a.txt'\nbetas=[0, 0.5]\n");
+  const Description d = load_text(
+      "[model]\nkind='decoder'\nd_model=8\nlayers=1\nheads=2\nvocab=256\nmax_seq=32\n"
+      "[run]\ndata='a.txt'\nbetas=[0, 0.5]\n");
   EXPECT_TRUE(d.run.written);
   EXPECT_EQ(d.run.task, "text");
   EXPECT_EQ(d.run.seq, 32);
@@ -97,7 +106,8 @@ TEST(Run, DefaultsDependOnTheModel) {
 TEST(Names, AllowedOnesAreAllowed) {
   for (const char* name : {"gpt2", "_x", "Reverse", "text", "a_b_c", "while_loop", "String"})
     EXPECT_EQ(refusal_of_name(name), "") << name;
-  for (const char* name : {"class", "nullptr", "stdio", "vector", "json", "numpy", "lambda", "m", "gcc", "", "9a", "a-b"}) {
+  for (const char* name :
+       {"class", "nullptr", "stdio", "vector", "json", "numpy", "lambda", "m", "gcc", "", "9a", "a-b"}) {
     EXPECT_NE(refusal_of_name(name), "") << name;
     EXPECT_EQ(refusal_of_name(allowed_name(name)), "") << name << " -> " << allowed_name(name);
   }
@@ -120,15 +130,19 @@ TEST(Files, ThatCannotBeRead) {
   EXPECT_EQ(error, "cannot read '/dev/zero': it is larger than 4 MiB");
 }
 
-// -- texts that nobody would write: an answer, never a crash ----------------------------------------------------------
+// -- texts that nobody would write: an answer, never a crash
+// ----------------------------------------------------------
 
 TEST(Texts, WindowsNewlinesAndByteOrderMark) {
   std::string text = "\xEF\xBB\xBF" + decoder("", "[layers.1]\nffn = { d_ff = 32 }\n");
-  for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 2)) text.insert(at, "\r");
+  for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 2))
+    text.insert(at, "\r");
   EXPECT_EQ(load_text(text).layers[1].settings.ffn.d_ff, 32);
 }
 
-TEST(Texts, LastLineWithoutNewline) { EXPECT_EQ(load_text(decoder() + "[norm]\neps = 1e-3").defaults.norm.eps, 1e-3); }
+TEST(Texts, LastLineWithoutNewline) {
+  EXPECT_EQ(load_text(decoder() + "[norm]\neps = 1e-3").defaults.norm.eps, 1e-3);
+}
 
 TEST(Texts, StringsOfEveryForm) {
   EXPECT_EQ(load_text(decoder("name = 'a_b'")).model.name, "a_b");
@@ -170,11 +184,13 @@ TEST(Texts, CutAnywhere) {
 TEST(Texts, WithBytesChanged) {
   std::mt19937 random(1);
   const std::string bytes = "[]{}=.,\"'#\n\\ \t\r0a-_\x80";
-  for (const char* name : {"block_parallel", "decoder_all_keys", "pattern", "dotted_keys", "encoder_decoder_blocks"}) {
+  for (const char* name :
+       {"block_parallel", "decoder_all_keys", "pattern", "dotted_keys", "encoder_decoder_blocks"}) {
     const std::string text = read_file(folder("good") + "/" + name + ".toml");
     for (int round = 0; round < 300; ++round) {
       std::string changed = text;
-      for (int i = 0; i <= round % 4; ++i) changed[random() % changed.size()] = bytes[random() % bytes.size()];
+      for (int i = 0; i <= round % 4; ++i)
+        changed[random() % changed.size()] = bytes[random() % bytes.size()];
       load_somehow(changed);
     }
   }

@@ -15,7 +15,9 @@ namespace tfc::frontend::testing {
 
 namespace fs = std::filesystem;
 
-std::string folder(const std::string& name) { return std::string(TFC_SOURCE_DIR) + "/tests/frontend/" + name; }
+std::string folder(const std::string& name) {
+  return std::string(TFC_SOURCE_DIR) + "/tests/frontend/" + name;
+}
 
 std::vector<std::string> toml_files(const std::string& folder) {
   std::vector<std::string> names;
@@ -32,7 +34,9 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-void write_file(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 
 bool updating() {
   const char* update = std::getenv("UPDATE_GOLDEN");
@@ -43,7 +47,8 @@ namespace {
 
 std::optional<Description> load(const std::string& text, const std::vector<std::string>& sets,
                                 ir::Diagnostics& diagnostics) {
-  return load_description(std::make_shared<ir::SourceFile>(ir::SourceFile{"model.toml", text}), sets, diagnostics);
+  return load_description(std::make_shared<ir::SourceFile>(ir::SourceFile{"model.toml", text}), sets,
+                          diagnostics);
 }
 
 }  // namespace
@@ -75,8 +80,8 @@ std::string text_without_places(ir::Module module) {
 }
 
 std::string decoder(const std::string& model_lines, const std::string& rest) {
-  return "[model]\nkind = \"decoder\"\nd_model = 64\nlayers = 4\nheads = 4\nvocab = 100\nmax_seq = 32\n" + model_lines +
-         "\n" + rest;
+  return "[model]\nkind = \"decoder\"\nd_model = 64\nlayers = 4\nheads = 4\nvocab = 100\nmax_seq = 32\n" +
+         model_lines + "\n" + rest;
 }
 
 }  // namespace tfc::frontend::testing

@@ -10,7 +10,7 @@
 
 namespace tfc::frontend::testing {
 
-std::string folder(const std::string& name);                 // tests/frontend/NAME
+std::string folder(const std::string& name);                     // tests/frontend/NAME
 std::vector<std::string> toml_files(const std::string& folder);  // sorted, without the folder
 
 std::string read_file(const std::string& path);

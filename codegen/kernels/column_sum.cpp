@@ -6,34 +6,30 @@ namespace tfc::codegen {
 
 namespace {
 
-// Rows added up before they join the total: keeps the error of long sums small.
-constexpr int64_t kRowsTogether = 64;
 // Vectors of a row that are added at once, so that rows are read in pieces of several cache lines.
 constexpr int kVectorsTogether = 4;
 
-/// total[c..] += the column sums of rows first..last-1, for `vectors` vectors from column `c` on.
+/// Sums over rows in double: a key's bias has a gradient of nearly zero, the sum of terms that are not.
 struct ColumnSummer {
   KernelBuilder& k;
   Ptr dy;
   Val ld;
 
-  /// The rows' sum in `vectors` vectors, `kRowsTogether` rows at a time.
   std::vector<Val> sum(Val first, Val last, int vectors, const std::function<Val(Val row, int vector)>& load) {
-    const Val zeros = k.splat(k.number(0.0));
-    std::vector<Var> total, group;
-    for (int v = 0; v < vectors; ++v) total.push_back(k.var(zeros)), group.push_back(k.var(zeros));
-    k.loop("rows", first, last, kRowsTogether, [&](Val from) {
-      for (Var& sum : group) sum.set(zeros);
-      k.loop("row", from, k.min(last, from + kRowsTogether), 1, [&](Val row) {
-        for (int v = 0; v < vectors; ++v) group[v].set(group[v].get() + load(row, v));
-      });
-      for (int v = 0; v < vectors; ++v) total[v].set(total[v].get() + group[v].get());
+    std::vector<Var> totals;
+    for (int v = 0; v < vectors; ++v) totals.push_back(k.var(k.splat(k.constant(ir::DType::F64, 0.0))));
+    k.loop("row", first, last, 1, [&](Val row) {
+      for (int v = 0; v < vectors; ++v) {
+        const Var& total = totals[static_cast<size_t>(v)];
+        total.set(total.get() + k.to_double(load(row, v)));
+      }
     });
     std::vector<Val> result;
-    for (Var& sum : total) result.push_back(sum.get());
+    for (const Var& total : totals) result.push_back(total.get());
     return result;
   }
 
+  /// `add` gets the sum over those rows of each vector of columns from..to-1.
   void stripe(Val first_row, Val last_row, Val from, Val to, const std::function<void(Lane, Val)>& add) {
     constexpr int64_t width = kVectorsTogether * kLanes;
     const Val whole = from + (to - from) / width * width;
@@ -51,41 +47,47 @@ struct ColumnSummer {
   }
 };
 
-/// column_sum {}  out[c] (+)= sum over rows of dy[r, c]
-/// slots: out, dy, rows, columns, ld, accumulate, stripes, parts, part stride. tasks = stripes * parts; part p of the
-/// rows goes to out + p * part stride.
-llvm::Function* emit_column_sum(KernelBuilder& k, const ir::KernelSpec&) {
-  const Ptr out = k.pointer(0);
-  const Val rows = k.integer(2), columns = k.integer(3), accumulate = k.integer(5), stripes = k.integer(6),
-            parts = k.integer(7), part_stride = k.integer(8);
+/// column_sum {parts}  out[c] (+)= sum over rows of dy[r, c]
+/// slots: out, dy, rows, columns, ld, accumulate, stripes, parts. tasks = stripes * parts. With the attribute `parts`
+/// out is f64 [parts, columns], one row for each part of the rows.
+llvm::Function* emit_column_sum(KernelBuilder& k, const ir::KernelSpec& spec) {
+  const bool in_parts = spec.attributes.flag("parts");
+  const Ptr out = k.pointer(0, in_parts ? ir::DType::F64 : k.real());
+  const Val rows = k.integer(2), columns = k.integer(3), accumulate = k.integer(5), stripes = k.integer(6);
   ColumnSummer summer{k, k.pointer(1), k.integer(4)};
   k.for_tasks([&](Val task) {
     const Val part = task / stripes;
     const Range units = share((columns + (kLanes - 1)) / kLanes, stripes, task % stripes);
-    const Range row_range = share(rows, parts, part);
-    const Ptr target = k.at(out, part * part_stride);
+    const Range row_range = share(rows, k.integer(7), part);
+    const Ptr target = k.at(out, part * columns);
     summer.stripe(row_range.first, row_range.last, units.first * kLanes, k.min(units.last * kLanes, columns),
                   [&](Lane lane, Val sum) {
-                    Var value = k.var(sum);
-                    k.if_(accumulate != 0, [&] { value.set(k.load(target, lane) + sum); });
-                    k.store(target, lane, value.get());
+                    if (in_parts) {
+                      k.store(target, lane, sum);
+                      return;
+                    }
+                    Var total = k.var(sum);
+                    k.if_(accumulate != 0, [&] { total.set(k.to_double(k.load(target, lane)) + sum); });
+                    k.store(target, lane, k.to_real(total.get()));
                   });
   });
   return k.finish();
 }
 
-/// add_parts {}  out[i] (+)= parts[0][i] + parts[1][i] + ..., in this order
+/// add_parts {wide}  out[i] (+)= parts[0][i] + parts[1][i] + ..., in this order; with `wide` the parts are f64
 /// slots: out, parts, elements, count of parts, part stride, accumulate, tasks
-llvm::Function* emit_add_parts(KernelBuilder& k, const ir::KernelSpec&) {
-  const Ptr out = k.pointer(0), source = k.pointer(1);
+llvm::Function* emit_add_parts(KernelBuilder& k, const ir::KernelSpec& spec) {
+  const ir::DType type = spec.attributes.flag("wide") ? ir::DType::F64 : k.real();
+  auto convert = [&](Val value) { return type == ir::DType::F64 ? k.to_double(value) : value; };
+  const Ptr out = k.pointer(0), source = k.pointer(1, type);
   const Val elements = k.integer(2), count = k.integer(3), stride = k.integer(4), accumulate = k.integer(5);
   k.for_tasks([&](Val task) {
     const Range units = share((elements + (kLanes - 1)) / kLanes, k.integer(6), task);
     k.vector_loop("element", units.first * kLanes, k.min(units.last * kLanes, elements), [&](Lane lane) {
-      Var total = k.var(k.splat(k.number(0.0)));
-      k.if_(accumulate != 0, [&] { total.set(k.load(out, lane)); });
+      Var total = k.var(k.splat(k.constant(type, 0.0)));
+      k.if_(accumulate != 0, [&] { total.set(convert(k.load(out, lane))); });
       k.loop("part", count, [&](Val part) { total.set(total.get() + k.load(k.at(source, part * stride), lane)); });
-      k.store(out, lane, total.get());
+      k.store(out, lane, k.to_real(total.get()));
     });
   });
   return k.finish();

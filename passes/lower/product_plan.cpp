@@ -85,10 +85,10 @@ ir::Attributes real_attribute(const Lowering& lowering) { return {{"f", lowering
 namespace {
 
 /// out[i] (+)= parts[0][i] + parts[1][i] + ...
-void lower_add_parts(Lowering& lowering, ir::Arg out, ir::Arg parts, const Dim& elements, const Dim& count,
+void lower_add_parts(Lowering& lowering, ir::Arg out, ir::Arg parts, bool wide, const Dim& elements, const Dim& count,
                      const Dim& accumulate) {
   ir::Record record;
-  record.kernel = {"add_parts", real_attribute(lowering)};
+  record.kernel = {"add_parts", {{"f", lowering.real_name()}, {"wide", wide}}};
   record.tasks = ceildiv(elements, 4096);
   record.args = {out,
                  parts,
@@ -102,12 +102,18 @@ void lower_add_parts(Lowering& lowering, ir::Arg out, ir::Arg parts, const Dim& 
   lowering.call(std::move(record));
 }
 
+bool has_epilogue(const Product& product) {
+  return !product.activation.empty() || !product.slope.empty() || product.residual_scale;
+}
+
 void add_epilogue(ir::Record& record, const Product& product) {
+  const bool reads_x = !product.slope.empty() || product.residual_scale;
   if (!product.activation.empty()) record.kernel.attributes.set("activation", product.activation);
+  if (!product.slope.empty()) record.kernel.attributes.set("slope", product.slope);
   if (product.residual_scale) record.kernel.attributes.set("residual", *product.residual_scale);
   record.args.push_back(product.out.pointer);
   record.args.push_back(Lowering::integer(product.out.stride));
-  record.args.push_back(product.residual_scale ? product.x.pointer : null_pointer());
+  record.args.push_back(reads_x ? product.x.pointer : null_pointer());
   record.args.push_back(Lowering::integer(product.x.stride));
 }
 
@@ -131,12 +137,12 @@ void lower_product(Lowering& lowering, const Product& product) {
                             cut.column_blocks, cut.parts, product.m * n}) {
     record.args.push_back(Lowering::integer(number));
   }
-  if (!product.activation.empty() || product.residual_scale) add_epilogue(record, product);
+  if (has_epilogue(product)) add_epilogue(record, product);
   record.scratch = scratch_bytes(cut, depth, bytes);
   record.flops = Dim(2) * product.m * n * product.k;
   record.bytes = (product.m * product.k + product.k * n + product.m * n) * Dim(bytes);
   lowering.call(std::move(record));
-  if (in_parts) lower_add_parts(lowering, product.c.pointer, out, product.m * n, cut.parts, product.accumulate);
+  if (in_parts) lower_add_parts(lowering, product.c.pointer, out, false, product.m * n, cut.parts, product.accumulate);
 }
 
 void lower_column_sum(Lowering& lowering, ir::Arg out, const Location& dy, const Dim& rows, const Dim& accumulate) {
@@ -145,20 +151,19 @@ void lower_column_sum(Lowering& lowering, ir::Arg out, const Location& dy, const
   const int64_t least_parts = ceiling(8, stripes);
   const Dim parts = least_parts == 1 ? Dim(1) : min(ceildiv(rows, kPartDepth), Dim(least_parts));
   const bool in_parts = !(parts == Dim(1));
-  const ir::Arg target = in_parts ? lowering.temporary("parts", parts * Dim(dy.width * bytes)) : out;
+  const ir::Arg target = in_parts ? lowering.temporary("parts", parts * Dim(dy.width * 8)) : out;
 
   ir::Record record;
-  record.kernel = {"column_sum", real_attribute(lowering)};
+  record.kernel = {"column_sum", {{"f", lowering.real_name()}, {"parts", in_parts}}};
   record.tasks = parts * Dim(stripes);
   record.args = {target, dy.pointer};
-  for (const Dim& number : {rows, Dim(dy.width), Dim(dy.stride), in_parts ? Dim(0) : accumulate, Dim(stripes), parts,
-                            Dim(dy.width)}) {
+  for (const Dim& number : {rows, Dim(dy.width), Dim(dy.stride), accumulate, Dim(stripes), parts}) {
     record.args.push_back(Lowering::integer(number));
   }
   record.flops = rows * Dim(dy.width);
   record.bytes = rows * Dim(dy.width * bytes);
   lowering.call(std::move(record));
-  if (in_parts) lower_add_parts(lowering, out, target, dy.width, parts, accumulate);
+  if (in_parts) lower_add_parts(lowering, out, target, true, dy.width, parts, accumulate);
 }
 
 }  // namespace tfc::passes

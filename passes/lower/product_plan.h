@@ -19,8 +19,8 @@ struct Product {
   int64_t n = 0;
   ir::Dim accumulate = 0;  // 1: C keeps what it has
 
-  // out = x + scale * activation(C), each part where it is asked for; out may be C.
-  std::string activation;
+  // out = x + scale * activation(C), each part where it is asked for, or out = slope'(x) * C; out may be C.
+  std::string activation, slope;
   std::optional<double> residual_scale;
   Location out, x;
 };

@@ -312,7 +312,7 @@ void Verifier::donation(const Graph& graph, NodeId id) {
     complain("donates operand " + std::to_string(node.donates) + ", which it does not have", &node);
     return;
   }
-  const std::vector<bool> after = descendants(graph, {id});
+  std::vector<bool> after;  // what needs this node; asked for only where the value has other readers
   for (int slot = node.donates; slot <= last; ++slot) {
     const Value donated = graph.operand(id, static_cast<uint32_t>(slot));
     if (!donated.valid()) {
@@ -322,11 +322,14 @@ void Verifier::donation(const Graph& graph, NodeId id) {
     const std::string name = "%" + graph.node(donated.node).name;
     if (node.op != OpKind::AdamW && graph.type(donated) != node.results[0])
       complain("takes over the memory of " + name + ", which has another type", &node);
-    for (const Use& use : graph.uses(donated))
-      if (after[use.node.index] && (use.node != id || use.slot != static_cast<uint32_t>(slot)))
+    for (const Use& use : graph.uses(donated)) {
+      if (use.node == id && use.slot == static_cast<uint32_t>(slot)) continue;
+      if (after.empty()) after = descendants(graph, {id});
+      if (after[use.node.index])
         complain(
             "takes over the memory of " + name + ", which %" + graph.node(use.node).name + " reads later",
             &node);
+    }
     for (const Output& output : graph.outputs)
       if (output.value == donated)
         complain("takes over the memory of " + name + ", which is the output '" + output.name + "'", &node);

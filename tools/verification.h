@@ -33,7 +33,6 @@ class Verification {
  private:
   bool has(const char* entry) const { return joint_.entry(entry) != nullptr; }
   const ir::Graph& graph(const char* entry) const { return joint_.entry(entry)->graph; }
-  double tolerance() const { return joint_.real == ir::DType::F64 ? 1e-10 : 1e-5; }
   void add(const std::string& group, const std::string& name, double error, double tolerance);
   void add_bits(const std::string& group, const std::string& name, bool same);
   void compare(const std::string& group, const std::string& name, const std::vector<double>& compiled,

@@ -5,8 +5,10 @@
 #include "passes/drop_dead_nodes.h"
 #include "passes/expand.h"
 #include "passes/fold_constants.h"
+#include "passes/fuse_epilogues.h"
 #include "passes/fuse_gate_up.h"
 #include "passes/fuse_qkv.h"
+#include "passes/fuse_residual_norm.h"
 #include "passes/merge_equal_nodes.h"
 #include "passes/pass.h"
 #include "passes/place_norms.h"
@@ -57,6 +59,10 @@ constexpr Pass kPasses[] = {
     {"accumulate-in-place", "gradients are added to memory where they are made",
      Phase::Joint, Phase::Fused, kMandatory, accumulate_in_place},
     // From here on the order of every sum is settled; what follows keeps each bit.
+    {"fuse-epilogues", "what follows a product at once happens where the product is made",
+     Phase::Fused, Phase::Fused, kOptional, fuse_epilogues},
+    {"fuse-residual-norm", "a sum is normalised while its row is in cache",
+     Phase::Fused, Phase::Fused, kOptional, fuse_residual_norm},
 
     // From here on one node is one kernel; a fused node's body says what it computes.
     {"plan", "nodes become kernel calls on buffers, in an order that keeps memory low",

@@ -20,6 +20,7 @@ Val apply(KernelBuilder& k, const Attributes& a, const std::vector<Val>& x) {
   if (op == "activation") return activate(a.text("kind"), x[0]);
   if (op == "activation_grad") return activation_gradient(a.text("kind"), x[0], x[1]);
   if (op == "gate") return activate(a.text("kind"), x[0]) * x[1];
+  if (op == "gate_grad") return activation_gradient(a.text("kind"), x[0] * x[1], x[2]);
   TFC_CHECK(op == "residual", "no elementwise kernel is named '" + op + "'");
   Val sum = x[1];
   for (size_t i = 2; i < x.size(); ++i) sum = sum + x[i];

@@ -70,14 +70,16 @@ llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
   return k.finish();
 }
 
-/// norm_grad {kind, width = D, chunk, dx, parameters}
-/// slots: rows, dx, dy, x, gamma, mean, rstd, partial sums [tasks, 2, D], strides of dx, dy, x.
+/// norm_grad {kind, width = D, chunk, dx, parameters, added}
+/// slots: rows, dx, dy, x, gamma, mean, rstd, partial sums [tasks, 2, D], strides of dx, dy, x; with `added` also what
+/// dx is added to, and its stride.
 /// With n = (x - mean) * rstd and dn = dy * gamma:
 ///   dgamma = sum dy * n     dbeta = sum dy     dx = (dn - mean(dn) - n * mean(dn * n)) * rstd
 /// and mean(dn) is missing where nothing was centred. Each task leaves its rows' dgamma and dbeta in its own place.
 llvm::Function* emit_norm_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
   const NormSettings s(spec);
   const bool wants_dx = spec.attributes.flag("dx"), wants_parameters = spec.attributes.flag("parameters");
+  const bool added = spec.attributes.flag("added");
   const Val D = k.index(s.D);
   const Ptr gamma = k.pointer(4);
 
@@ -106,7 +108,8 @@ llvm::Function* emit_norm_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
       const Val mean_dn_n = k.reduce_add(sum_dn_n) / size;
       k.vector_loop("dx", D, [&](Lane d) {
         const Val dn = k.load(dy, d) * k.load(gamma, d);
-        k.store(dx, d, (dn - mean_dn - normal(d) * mean_dn_n) * rstd);
+        const Val own = (dn - mean_dn - normal(d) * mean_dn_n) * rstd;
+        k.store(dx, d, added ? k.load(k.at(k.pointer(11), row * k.integer(12)), d) + own : own);
       });
     });
   });

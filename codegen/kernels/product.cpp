@@ -51,7 +51,7 @@ struct ProductEmitter {
   std::string form;
   int64_t depth_block;
   int64_t block_columns;  // greatest number of columns of a task
-  std::string activation;
+  std::string activation, slope;
   std::optional<double> residual_scale;
   TileShape shape;
 
@@ -64,6 +64,7 @@ struct ProductEmitter {
         depth_block(spec.attributes.integer("depth")),
         block_columns(spec.attributes.integer("columns")),
         activation(spec.attributes.text("activation", "")),
+        slope(spec.attributes.text("slope", "")),
         shape(tile_shape(k.target(), k.real())) {
     if (spec.attributes.has("residual")) residual_scale = spec.attributes.real("residual");
     a = k.pointer(kA), b = k.pointer(kB), c = k.pointer(kC);
@@ -149,6 +150,29 @@ struct ProductEmitter {
     });
   }
 
+  /// Brings rows first..last-1 of a matrix, `elements` of each, towards the second-level cache.
+  void prefetch_rows(Ptr source, Val ld, Range rows, Val elements) {
+    const int64_t line = 64 / ir::dtype_bytes(k.real());
+    k.loop("prefetch", rows.first, rows.last, 1, [&](Val row) {
+      k.loop("line", k.index(0), elements, line, [&](Val e) { k.prefetch(source, row * ld + e, getenv("PFL") ? atoi(getenv("PFL")) : 2); });
+    });
+  }
+
+  /// While a tile multiplies, its share of what the next block of k packs is on its way.
+  void prefetch_next(const Block& block, Val tile, Val row, Val height, Val d, Val depth) {
+    const Val lda = k.integer(kLda), ldb = k.integer(kLdb), tiles = block.rows.count, m = block.rows.all.size();
+    if (form == "nt") {
+      prefetch_rows(k.at(b, block.columns.first * ldb + d), ldb, share(block.columns.size(), tiles, tile), depth);
+    } else {
+      prefetch_rows(k.at(b, d * ldb + block.columns.first), ldb, share(depth, tiles, tile), block.columns.size());
+    }
+    if (form == "tn") {
+      prefetch_rows(k.at(a, d * lda + block.rows.all.first), lda, share(depth, tiles, tile), m);
+    } else if (!getenv("NOPFA")) {
+      prefetch_rows(k.at(a, row * lda + d), lda, {k.index(0), height}, depth);
+    }
+  }
+
   /// What follows the product, on rows that have just been finished and are still in cache.
   void epilogue(const Block& block, Val row, Val height) {
     k.loop("epilogue", row, row + height, 1, [&](Val r) {
@@ -156,9 +180,11 @@ struct ProductEmitter {
       k.vector_loop("column", block.columns.first, block.columns.last, [&](Lane lane) {
         Val y = k.load(sums, lane);
         if (!activation.empty()) y = activate(activation, y);
+        const auto x = [&] { return k.load(k.at(k.pointer(kResidual), r * k.integer(kLdResidual)), lane); };
+        if (!slope.empty()) y = activation_gradient(slope, y, x());
         if (residual_scale) {
           if (*residual_scale != 1.0) y = y * *residual_scale;
-          y = k.load(k.at(k.pointer(kResidual), r * k.integer(kLdResidual)), lane) + y;
+          y = x() + y;
         }
         k.store(out, lane, y);
       });
@@ -192,18 +218,20 @@ struct ProductEmitter {
         const Val row = block.rows.all.first + tile * block.rows.height;
         const Val height = k.min(block.rows.height, block.rows.all.last - row);
         multiply_tile(block, tile, row, height, d, depth, begins);
-        if (activation.empty() && !residual_scale) return;
+        if (!getenv("NOPF")) k.if_(d + depth < block.depths.last, [&] { prefetch_next(block, tile, row, height, d + depth, depth); });
+        if (activation.empty() && slope.empty() && !residual_scale) return;
         k.if_(d + depth == block.depths.last, [&] { epilogue(block, row, height); });
       });
     });
   }
 };
 
-/// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task, activation?, residual?}
+/// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task, activation?, slope?,
+/// residual?}
 /// slots: C, A, B, bias (or null), M, N, K, ldc, lda, ldb, accumulate (1: C += ), row blocks, column blocks, parts,
 /// part stride. tasks = row blocks * column blocks * parts; part p of K goes to C + p * part stride.
-/// With `activation` (its kind) or `residual` (a factor) also: out, ld of out, x, ld of x. Then out = x + factor *
-/// activation(C), each part where it is asked for; out may be C.
+/// With `activation` (its kind), `slope` (its kind) or `residual` (a factor) also: out, ld of out, x, ld of x. Then
+/// out = x + factor * activation(C), each part where it is asked for, or out = activation'(x) * C; out may be C.
 llvm::Function* emit_product(KernelBuilder& k, const ir::KernelSpec& spec) {
   ProductEmitter emitter(k, spec);
   k.for_tasks([&](Val task) { emitter.task(task); });

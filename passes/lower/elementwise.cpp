@@ -4,15 +4,12 @@
 
 namespace tfc::passes {
 
-namespace {
-
 using ir::Arg;
 using ir::Attributes;
 using ir::Dim;
 using ir::Type;
 using ir::Value;
 
-/// out = op(operands), all of one type.
 void elementwise(Lowering& l, Attributes attributes, const Location& out, const std::vector<Location>& in,
                  const Type& type, int64_t flops_per_element) {
   std::vector<Location> all = {out};
@@ -39,14 +36,13 @@ void elementwise(Lowering& l, Attributes attributes, const Location& out, const 
                      static_cast<int64_t>(all.size()) * elements));
 }
 
+namespace {
+
 void elementwise_node(Lowering& l, Attributes attributes, int64_t flops_per_element) {
   std::vector<Location> in;
   for (Value operand : l.graph().operands(l.id())) in.push_back(l.locate(operand));
   elementwise(l, std::move(attributes), l.locate(l.result()), in, l.type(l.result()), flops_per_element);
 }
-
-/// Multiplications and additions of an activation, roughly.
-constexpr int64_t kActivationFlops = 20;
 
 }  // namespace
 

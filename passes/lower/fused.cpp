@@ -25,6 +25,13 @@ Value FusedBody::outer_operand(NodeId inner, uint32_t slot) const {
   return lowering.operand(static_cast<uint32_t>(argument.attributes.integer("index")));
 }
 
+Value FusedBody::outer_result(Value inner) const {
+  for (uint32_t i = 0; i < graph.outputs.size(); ++i) {
+    if (graph.outputs[i].value == inner) return lowering.result(i);
+  }
+  return {};
+}
+
 namespace {
 
 /// add(kept, linear_dw(dy, x)): the product continues what is in memory.
@@ -56,12 +63,17 @@ void lower_fused(Lowering& l) {
   if (const NodeId dw = body.find(OpKind::LinearDw); kernel == "product" && dw.valid()) {
     return lower_accumulated_product(l, body, dw);
   }
-  if (const NodeId linear = body.find(OpKind::Linear); kernel == "product" && linear.valid()) {
-    return lower_product_with_epilogue(l, body, linear);
+  for (OpKind op : {OpKind::Linear, OpKind::LinearDx}) {
+    const NodeId product = body.find(op);
+    if (kernel == "product" && product.valid()) return lower_product_with_epilogue(l, body, product);
   }
   if (const NodeId sum = body.find(OpKind::ColumnSum); kernel == "column_sum" && sum.valid()) {
     return lower_accumulated_column_sum(l, body, sum);
   }
+  if (kernel == "gate") return lower_gate(l, body);
+  if (kernel == "gate_grad") return lower_gate_grad(l, body);
+  if (kernel == "residual_norm") return lower_residual_norm(l, body);
+  if (kernel == "norm_grad") return lower_norm_grad_sum(l, body);
   ir::compiler_fault("no kernel '" + kernel + "' runs the body of '" + l.node().name + "'");
 }
 

@@ -1,4 +1,4 @@
-// linear, and what follows it on the same elements: activation, residual.
+// linear and linear_dx, and what follows them on the same elements: activation, its slope, residual.
 #include "passes/lower/fused.h"
 #include "passes/lower/product_plan.h"
 
@@ -11,38 +11,51 @@ using ir::Value;
 namespace {
 
 /// The result of the fused node that is `inner`, absent where only the body sees it.
-Location result_of(Lowering& l, const FusedBody& body, Value inner) {
-  for (uint32_t i = 0; i < body.graph.outputs.size(); ++i) {
-    if (body.graph.outputs[i].value == inner) return l.locate(l.result(i));
-  }
-  return {null_pointer(), 0, 0};
+Location result_of(Lowering& l, const FusedBody& body, Value inner) { return l.locate(body.outer_result(inner)); }
+
+/// x + product: the operand that comes from outside.
+Value other_term(const FusedBody& body, NodeId sum) {
+  const Value first = body.outer_operand(sum, 0);
+  return first.valid() ? first : body.outer_operand(sum, 1);
 }
 
-}  // namespace
-
-void lower_product_with_epilogue(Lowering& l, const FusedBody& body, NodeId linear) {
-  const ir::Type& w = l.type(body.outer_operand(linear, 1));
-  Product product;
-  product.form = "nt";
-  product.a = l.locate(body.outer_operand(linear, 0));
-  product.b = l.locate(body.outer_operand(linear, 1));
-  if (const Value bias = body.outer_operand(linear, 2); bias.valid()) product.bias = l.pointer(bias);
-  product.m = l.type(body.outer_operand(linear, 0)).rows();
-  product.n = *w.shape[0].constant();
-  product.k = w.shape[1];
-
-  Value last{linear, 0};
+/// What the product's result goes through. Returns the value that comes out.
+Value read_epilogue(Lowering& l, const FusedBody& body, Value product_result, Product& product) {
+  Value last = product_result;
   if (const NodeId activation = body.find(OpKind::Activation); activation.valid()) {
     product.activation = body.graph.node(activation).attributes.text("kind");
     last = {activation, 0};
   }
-  if (const NodeId residual = body.find(OpKind::Residual); residual.valid()) {
-    product.residual_scale = body.graph.node(residual).attributes.real("scale");
-    product.x = l.locate(body.outer_operand(residual, 0));
-    last = {residual, 0};
+  if (const NodeId slope = body.find(OpKind::ActivationGrad); slope.valid()) {
+    product.slope = body.graph.node(slope).attributes.text("kind");
+    product.x = l.locate(body.outer_operand(slope, 1));
+    last = {slope, 0};
   }
+  const NodeId residual = body.find(OpKind::Residual), add = body.find(OpKind::Add);
+  if (const NodeId sum = residual.valid() ? residual : add; sum.valid()) {
+    product.residual_scale = residual.valid() ? body.graph.node(sum).attributes.real("scale") : 1.0;
+    product.x = l.locate(other_term(body, sum));
+    last = {sum, 0};
+  }
+  return last;
+}
+
+}  // namespace
+
+void lower_product_with_epilogue(Lowering& l, const FusedBody& body, NodeId node) {
+  const bool forward = body.graph.node(node).op == OpKind::Linear;  // else linear_dx
+  const ir::Type& w = l.type(body.outer_operand(node, 1));
+  Product product;
+  product.form = forward ? "nt" : "nn";
+  product.a = l.locate(body.outer_operand(node, 0));
+  product.b = l.locate(body.outer_operand(node, 1));
+  if (const Value bias = body.outer_operand(node, 2); bias.valid()) product.bias = l.pointer(bias);
+  product.m = l.type(body.outer_operand(node, 0)).rows();
+  product.n = *w.shape[forward ? 0 : 1].constant();
+  product.k = w.shape[forward ? 1 : 0];
+  const Value last = read_epilogue(l, body, {node, 0}, product);
   product.out = result_of(l, body, last);
-  product.c = result_of(l, body, {linear, 0});  // what the backward pass wants to see again
+  product.c = result_of(l, body, {node, 0});  // what the backward pass wants to see again
   if (product.c.pointer.index < 0) product.c = product.out;
   lower_product(l, product);
 }

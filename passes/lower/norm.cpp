@@ -1,4 +1,6 @@
 // Normalisation: rows in chunks; the parameters' gradients in partial sums by chunk, then added in order.
+#include "passes/lower/norm.h"
+
 #include "passes/lower/rows.h"
 
 namespace tfc::passes {
@@ -14,23 +16,6 @@ using ir::Value;
 constexpr int64_t kGradientRows = 32;   // rows whose parameter gradients make one partial sum
 constexpr int64_t kCombineColumns = 64;
 
-void lower_norm(Lowering& l, const std::string& kind, uint32_t rstd_result) {
-  const Type& type = l.type(l.operand(0));
-  const int64_t D = static_width(type), chunk = std::max<int64_t>(1, rows_per_task(D));
-  const Location x = l.locate(l.operand(0)), y = l.locate(l.result());
-  const bool centred = kind == "layer";
-  const Value beta = centred ? l.operand(2) : Value{};
-  const Location mean = centred ? l.locate(l.result(1)) : l.locate(Value{});
-  l.call(kernel_call(l, "norm",
-                     {{"kind", kind}, {"width", D}, {"eps", l.attributes().real("eps")}, {"bias", beta.valid()},
-                      {"chunk", chunk}},
-                     ceildiv(type.rows(), chunk),
-                     {Lowering::integer(type.rows()), y.pointer, x.pointer, l.pointer(l.operand(1)), l.pointer(beta),
-                      mean.pointer, l.pointer(l.result(rstd_result)), Lowering::integer(y.stride),
-                      Lowering::integer(x.stride)},
-                     8 * type.elements(), 2 * type.elements()));
-}
-
 /// out = partials added in order; nobody's when the gradient is not read.
 void combine(Lowering& l, Value result, Arg partials, const Dim& count, int64_t D) {
   if (!l.used(result)) return;
@@ -40,31 +25,92 @@ void combine(Lowering& l, Value result, Arg partials, const Dim& count, int64_t 
                      count * D, count * D));
 }
 
+/// The node itself: layer_norm or rms_norm.
+void lower_norm(Lowering& l, const std::string& kind, uint32_t rstd_result) {
+  NormCall call;
+  call.kind = kind;
+  call.type = l.type(l.operand(0));
+  call.eps = l.attributes().real("eps");
+  call.y = l.locate(l.result());
+  call.x = l.locate(l.operand(0));
+  call.gamma = l.pointer(l.operand(1));
+  call.beta = l.pointer(kind == "layer" ? l.operand(2) : Value{});
+  call.mean = l.pointer(kind == "layer" ? l.result(1) : Value{});
+  call.rstd = l.pointer(l.result(rstd_result));
+  call_norm(l, call);
+}
+
 void lower_norm_grad(Lowering& l, const std::string& kind) {
   const bool centred = kind == "layer";
-  const Type& type = l.type(l.operand(0));
-  const int64_t D = static_width(type);
-  const Dim tasks = ceildiv(type.rows(), kGradientRows);
-  const int64_t element = ir::dtype_bytes(l.module().real);
-  const Value dgamma = l.result(1), dbeta = centred ? l.result(2) : Value{};
-  const bool parameters = l.used(dgamma) || l.used(dbeta);
-  const Location dx = l.locate(l.result()), dy = l.locate(l.operand(0)), x = l.locate(l.operand(1));
-  const Arg partials = parameters ? l.temporary("partials", 2 * D * element * tasks) : l.pointer(Value{});
-  const Arg rstd = l.pointer(l.operand(centred ? 4 : 3)), mean = centred ? l.pointer(l.operand(3)) : l.pointer(Value{});
-  l.call(kernel_call(l, "norm_grad",
-                     {{"kind", kind}, {"width", D}, {"chunk", kGradientRows}, {"dx", l.used(l.result())},
-                      {"parameters", parameters}},
-                     tasks,
-                     {Lowering::integer(type.rows()), dx.pointer, dy.pointer, x.pointer, l.pointer(l.operand(2)), mean,
-                      rstd, partials, Lowering::integer(dx.stride), Lowering::integer(dy.stride),
-                      Lowering::integer(x.stride)},
-                     14 * type.elements(), 3 * type.elements()));
-  if (!parameters) return;
-  combine(l, dgamma, partials, tasks, D);
-  combine(l, dbeta, Lowering::advance(partials, D * element), tasks, D);
+  NormGradCall call;
+  call.kind = kind;
+  call.type = l.type(l.operand(0));
+  call.dx = l.locate(l.result());
+  call.dy = l.locate(l.operand(0));
+  call.x = l.locate(l.operand(1));
+  call.gamma = l.pointer(l.operand(2));
+  call.mean = l.pointer(centred ? l.operand(3) : Value{});
+  call.rstd = l.pointer(l.operand(centred ? 4 : 3));
+  call.dgamma = l.result(1);
+  if (centred) call.dbeta = l.result(2);
+  call_norm_grad(l, call);
 }
 
 }  // namespace
+
+void call_norm(Lowering& l, const NormCall& call) {
+  const int64_t D = static_width(call.type), chunk = std::max<int64_t>(1, rows_per_task(D));
+  const int64_t added = static_cast<int64_t>(call.added.size());
+  const Dim rows = call.type.rows(), elements = call.type.elements();
+  Location y = call.y;
+  if (y.pointer.index < 0) {  // read by nobody, as a last norm's in vjp: the kernel still writes it
+    y = {l.temporary("unread", ir::dtype_bytes(l.module().real) * elements), D, D};
+  }
+  Attributes settings{{"kind", call.kind},
+                      {"width", D},
+                      {"eps", call.eps},
+                      {"bias", call.beta.index >= 0},
+                      {"chunk", chunk}};
+  std::vector<Arg> args = {Lowering::integer(rows), y.pointer, call.x.pointer, call.gamma, call.beta, call.mean,
+                           call.rstd, Lowering::integer(y.stride), Lowering::integer(call.x.stride)};
+  if (added > 0) {
+    settings.set("added", added);
+    settings.set("scale", call.scale);
+    args.push_back(call.sum.pointer);
+    args.push_back(Lowering::integer(call.sum.stride));
+    for (const Location& term : call.added) {
+      args.push_back(term.pointer);
+      args.push_back(Lowering::integer(term.stride));
+    }
+  }
+  l.call(kernel_call(l, "norm", std::move(settings), ceildiv(rows, chunk), std::move(args), (8 + added) * elements,
+                     (added > 0 ? 3 + added : 2) * elements));
+}
+
+void call_norm_grad(Lowering& l, const NormGradCall& call) {
+  const int64_t D = static_width(call.type), element = ir::dtype_bytes(l.module().real);
+  const Dim rows = call.type.rows(), elements = call.type.elements(), tasks = ceildiv(rows, kGradientRows);
+  const bool parameters = l.used(call.dgamma) || l.used(call.dbeta);
+  const Arg partials = parameters ? l.temporary("partials", 2 * D * element * tasks) : l.pointer(Value{});
+  Attributes settings{{"kind", call.kind},
+                      {"width", D},
+                      {"chunk", kGradientRows},
+                      {"dx", call.dx.pointer.index >= 0},
+                      {"parameters", parameters}};
+  std::vector<Arg> args = {Lowering::integer(rows), call.dx.pointer, call.dy.pointer, call.x.pointer, call.gamma,
+                           call.mean, call.rstd, partials, Lowering::integer(call.dx.stride),
+                           Lowering::integer(call.dy.stride), Lowering::integer(call.x.stride)};
+  if (call.added) {
+    settings.set("added", true);
+    args.push_back(call.added->pointer);
+    args.push_back(Lowering::integer(call.added->stride));
+  }
+  l.call(kernel_call(l, "norm_grad", std::move(settings), tasks, std::move(args), 14 * elements,
+                     (call.added ? 4 : 3) * elements));
+  if (!parameters) return;
+  combine(l, call.dgamma, partials, tasks, D);
+  combine(l, call.dbeta, Lowering::advance(partials, D * element), tasks, D);
+}
 
 void lower_LayerNorm(Lowering& l) { lower_norm(l, "layer", 2); }
 void lower_RmsNorm(Lowering& l) { lower_norm(l, "rms", 1); }

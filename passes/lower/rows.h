@@ -22,4 +22,11 @@ ir::Record kernel_call(Lowering& l, std::string family, ir::Attributes attribute
 /// Are the rows one after the other, without gaps?
 inline bool is_flat(const Location& location) { return location.stride == location.width; }
 
+/// out = op(in...), element by element; all of one type. `op` and its settings are attributes.
+void elementwise(Lowering& l, ir::Attributes attributes, const Location& out, const std::vector<Location>& in,
+                 const ir::Type& type, int64_t flops_per_element);
+
+/// Multiplications and additions of an activation, roughly.
+inline constexpr int64_t kActivationFlops = 20;
+
 }  // namespace tfc::passes

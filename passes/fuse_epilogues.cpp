@@ -1,0 +1,140 @@
+#include "passes/fuse_epilogues.h"
+
+#include "ir/algorithms.h"
+#include "passes/fuse_nodes.h"
+
+namespace tfc::passes {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+using ir::OpKind;
+using ir::Value;
+
+bool is_output(const Graph& graph, Value value) {
+  for (const ir::Output& output : graph.outputs) {
+    if (output.value == value) return true;
+  }
+  return false;
+}
+
+bool made_by(const Graph& graph, Value value, OpKind op) { return value.valid() && graph.node(value.node).op == op; }
+
+/// activation(linear(...)) -> the activation and, where others read it, what went in.
+bool fuse_activation(Graph& graph, NodeId activation) {
+  const Value inner = graph.operand(activation, 0);
+  if (!made_by(graph, inner, OpKind::Linear)) return false;
+  std::vector<Value> results = {{activation, 0}};
+  if (is_output(graph, inner) || graph.uses(inner).size() > 1) results.push_back(inner);
+  fuse_nodes(graph, {inner.node, activation}, results, "product",
+             graph.node(inner.node).name + "+" + graph.node(activation).attributes.text("kind"));
+  return true;
+}
+
+/// residual(x, product) or add(x, product), where nobody else reads the product.
+bool fuse_sum(Graph& graph, NodeId sum) {
+  const Node& node = graph.node(sum);
+  if (node.donates >= 0 || graph.operand_count(sum) != 2) return false;
+  for (uint32_t slot : {1u, 0u}) {
+    if (slot == 0 && node.op == OpKind::Residual && node.attributes.real("scale") != 1.0) continue;
+    const Value product = graph.operand(sum, slot);
+    if (!made_by(graph, product, OpKind::Linear) && !made_by(graph, product, OpKind::LinearDx)) continue;
+    if (only_reader(graph, product) != sum) continue;
+    fuse_nodes(graph, {product.node, sum}, {{sum, 0}}, "product", graph.node(product.node).name + "+sum");
+    return true;
+  }
+  return false;
+}
+
+/// activation_grad(linear_dx(...), x)
+bool fuse_activation_grad(Graph& graph, NodeId grad) {
+  const Value product = graph.operand(grad, 0);
+  if (!made_by(graph, product, OpKind::LinearDx) || only_reader(graph, product) != grad) return false;
+  fuse_nodes(graph, {product.node, grad}, {{grad, 0}}, "product", graph.node(product.node).name + "+slope");
+  return true;
+}
+
+/// What a gate multiplies: activation(open) and up, in one slot each.
+struct Gate {
+  NodeId activation;
+  Value open, up;
+};
+
+bool match_gate(const Graph& graph, NodeId multiply, Gate& gate) {
+  const Value first = graph.operand(multiply, 0);
+  if (!made_by(graph, first, OpKind::Activation)) return false;
+  gate = {first.node, graph.operand(first.node, 0), graph.operand(multiply, 1)};
+  return gate.up.node != first.node;
+}
+
+/// The derivative of multiply(activation(open), up):
+///   dup = multiply(dy, activation(open))     dopen = activation_grad(multiply(dy, up), open)
+/// as one node that computes the activation again. Returns false where the graph has no such pair.
+bool fuse_gate_grad(Graph& graph, const Gate& gate) {
+  NodeId dup, dopen;
+  Value dy;
+  for (const ir::Use& use : graph.uses({gate.activation, 0})) {
+    if (graph.node(use.node).op == OpKind::Multiply && use.slot == 1) dup = use.node, dy = graph.operand(dup, 0);
+  }
+  for (const ir::Use& use : graph.uses(gate.open)) {
+    if (graph.node(use.node).op == OpKind::ActivationGrad && use.slot == 1) dopen = use.node;
+  }
+  if (!dup.valid() || !dopen.valid()) return false;
+  const Value inner = graph.operand(dopen, 0);
+  if (!made_by(graph, inner, OpKind::Multiply) || graph.operand(inner.node, 0) != dy ||
+      graph.operand(inner.node, 1) != gate.up || only_reader(graph, inner) != dopen) {
+    return false;
+  }
+  const Node activation = graph.node(gate.activation);
+  const NodeId again = graph.add(OpKind::Activation, {gate.open}, activation.attributes, activation.name + ".again",
+                                 activation.place);
+  graph.set_operand(dup, 1, {again, 0});
+  fuse_nodes(graph, {inner.node, dopen, again, dup}, {{dopen, 0}, {dup, 0}}, "gate_grad", activation.name + ".grad");
+  return true;
+}
+
+bool fuse_gate(Graph& graph, NodeId multiply) {
+  Gate gate;
+  if (!match_gate(graph, multiply, gate)) return false;
+  fuse_gate_grad(graph, gate);
+  if (only_reader(graph, {gate.activation, 0}) != multiply) return false;
+  fuse_nodes(graph, {gate.activation, multiply}, {{multiply, 0}}, "gate", graph.node(multiply).name + ".fused");
+  return true;
+}
+
+bool fuse(Graph& graph, NodeId id) {
+  switch (graph.node(id).op) {
+    case OpKind::Activation:
+      return fuse_activation(graph, id);
+    case OpKind::Residual:
+    case OpKind::Add:
+      return fuse_sum(graph, id);
+    case OpKind::ActivationGrad:
+      return fuse_activation_grad(graph, id);
+    case OpKind::Multiply:
+      return fuse_gate(graph, id);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool fuse_epilogues(ir::Module& module, PassContext& context) {
+  bool changed = false;
+  for (ir::Entry& entry : module.entries) {
+    size_t fused = 0;
+    for (NodeId id : ir::topological_order(entry.graph)) {
+      if (entry.graph.alive(id)) fused += fuse(entry.graph, id);
+    }
+    if (fused == 0) continue;
+    changed = true;
+    context.diagnostics.remark("fuse-epilogues", {},
+                               "entry '" + entry.name + "': " + std::to_string(fused) +
+                                   " results are used where they are made");
+  }
+  return changed;
+}
+
+}  // namespace tfc::passes

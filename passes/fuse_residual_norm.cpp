@@ -1,0 +1,72 @@
+#include "passes/fuse_residual_norm.h"
+
+#include "ir/algorithms.h"
+#include "passes/fuse_nodes.h"
+
+namespace tfc::passes {
+namespace {
+
+using ir::Graph;
+using ir::NodeId;
+using ir::OpKind;
+using ir::Value;
+
+bool is_norm(OpKind op) { return op == OpKind::LayerNorm || op == OpKind::RmsNorm; }
+bool is_norm_grad(OpKind op) { return op == OpKind::LayerNormGrad || op == OpKind::RmsNormGrad; }
+
+bool is_output(const Graph& graph, Value value) {
+  for (const ir::Output& output : graph.outputs) {
+    if (output.value == value) return true;
+  }
+  return false;
+}
+
+/// The norm's results, then the sum where others read it.
+bool fuse_forward(Graph& graph, NodeId norm) {
+  const Value sum = graph.operand(norm, 0);
+  if (graph.node(sum.node).op != OpKind::Residual) return false;
+  std::vector<Value> results;
+  for (uint32_t i = 0; i < graph.node(norm).results.size(); ++i) results.push_back({norm, i});
+  if (is_output(graph, sum) || graph.uses(sum).size() > 1) results.push_back(sum);
+  fuse_nodes(graph, {sum.node, norm}, results, "residual_norm",
+             graph.node(sum.node).name + "+" + std::string(ir::info(graph.node(norm).op).text));
+  return true;
+}
+
+/// add(g, norm_grad): the sum, then the gradients of gamma and beta.
+bool fuse_backward(Graph& graph, NodeId add) {
+  if (graph.node(add).donates >= 0) return false;
+  for (uint32_t slot : {1u, 0u}) {
+    const Value dx = graph.operand(add, slot);
+    if (!is_norm_grad(graph.node(dx.node).op) || dx.result != 0 || only_reader(graph, dx) != add) continue;
+    if (graph.operand(add, 1 - slot).node == dx.node) continue;
+    std::vector<Value> results = {{add, 0}};
+    for (uint32_t i = 1; i < graph.node(dx.node).results.size(); ++i) results.push_back({dx.node, i});
+    fuse_nodes(graph, {dx.node, add}, results, "norm_grad", graph.node(dx.node).name + "+sum");
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool fuse_residual_norm(ir::Module& module, PassContext& context) {
+  bool changed = false;
+  for (ir::Entry& entry : module.entries) {
+    Graph& graph = entry.graph;
+    size_t fused = 0;
+    for (NodeId id : ir::topological_order(graph)) {
+      if (!graph.alive(id)) continue;
+      if (is_norm(graph.node(id).op)) fused += fuse_forward(graph, id);
+      else if (graph.node(id).op == OpKind::Add) fused += fuse_backward(graph, id);
+    }
+    if (fused == 0) continue;
+    changed = true;
+    context.diagnostics.remark("fuse-residual-norm", {},
+                               "entry '" + entry.name + "': " + std::to_string(fused) +
+                                   " sums are made and normalised in one pass");
+  }
+  return changed;
+}
+
+}  // namespace tfc::passes

@@ -1,0 +1,34 @@
+// Calls of the norm kernels, alone and with the sum that goes before or after.
+#pragma once
+
+#include <optional>
+
+#include "passes/lower/lowering.h"
+
+namespace tfc::passes {
+
+/// y = norm(x), or with `added` terms: sum = x + scale * (their sum), y = norm(sum).
+struct NormCall {
+  std::string kind;  // layer | rms
+  ir::Type type;     // of x
+  double eps = 0;
+  Location y, x;
+  ir::Arg gamma, beta, mean, rstd;  // null pointers where absent
+  std::vector<Location> added;
+  Location sum;
+  double scale = 1.0;
+};
+void call_norm(Lowering& l, const NormCall& call);
+
+/// dx = (added +) the gradient of a norm's input; dgamma and dbeta where they are used.
+struct NormGradCall {
+  std::string kind;
+  ir::Type type;
+  Location dx, dy, x;
+  ir::Arg gamma, mean, rstd;
+  std::optional<Location> added;
+  ir::Value dgamma, dbeta;
+};
+void call_norm_grad(Lowering& l, const NormGradCall& call);
+
+}  // namespace tfc::passes

@@ -34,12 +34,15 @@ void expect_disjoint(const Plan& plan, const ir::Point& point) {
     int64_t begin, end;
     const ir::Buffer* buffer;
   };
+  std::vector<int64_t> offsets = {0};
+  for (const ir::Dim& slot : plan.slots) offsets.push_back(offsets.back() + slot.at(point));
+  EXPECT_EQ(offsets.back(), plan.workspace_bytes().at(point));
   std::vector<Extent> extents;
   for (const ir::Buffer& buffer : plan.buffers) {
     ASSERT_GE(buffer.slot, 0) << buffer.name;
-    const int64_t begin = plan.slot_offset(buffer.slot).at(point);
+    const int64_t begin = offsets[static_cast<size_t>(buffer.slot)];
     EXPECT_EQ(begin % 64, 0);
-    EXPECT_LE(begin + buffer.bytes.at(point), plan.workspace_bytes().at(point)) << buffer.name;
+    EXPECT_LE(begin + buffer.bytes.at(point), offsets[static_cast<size_t>(buffer.slot) + 1]) << buffer.name;
     extents.push_back({begin, begin + buffer.bytes.at(point), &buffer});
   }
   for (size_t i = 0; i < extents.size(); ++i) {

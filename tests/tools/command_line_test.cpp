@@ -30,8 +30,7 @@ const Case kCases[] = {
      "llvm-opt, report; "
      "did you mean header?"},
     {{"mini.toml", "--emit=ir:plan"},
-     "--emit=ir:plan: unknown phase 'plan'; there are blocks, ops, joint, fused, planned; did you mean "
-     "planned?"},
+     "--emit=ir:plan: unknown phase 'plan'; there are blocks, ops, joint, fused, planned"},
     {{"mini.toml", "--emit=so:joint"}, "--emit=so:joint: only ir and dot take a phase"},
     {{"mini.toml", "--emit=html"}, "not supported yet: --emit=html"},
     {{"mini.toml", "--set", "layers"}, "--set takes KEY=VALUE, such as --set model.layers=2; got 'layers'"},

@@ -34,7 +34,7 @@ TEST(Dumps, EveryPhaseReadsBackAndPrintsTheSame) {
       ASSERT_EQ(first.status, 0) << name << " " << phase << first.err;
       const Result again = folder.run({"dump.tcir", emit, "-o", "-"});
       ASSERT_EQ(again.status, 0) << name << " " << phase << again.err;
-      EXPECT_EQ(again.out, folder.read("dump.tcir")) << name << " " << phase;
+      EXPECT_TRUE(again.out == folder.read("dump.tcir")) << name << " " << phase;
     }
   }
 }
@@ -48,7 +48,7 @@ TEST(Dumps, CompilingGoesOnFromBlocksJointAndPlanned) {
     const Result again = folder.run({"dump.tcir", "--emit=so,header", "-o", phase});
     ASSERT_EQ(again.status, 0) << phase << again.err;
     EXPECT_TRUE(folder.read(std::string(phase) + "/libtiny.so") == folder.read("direct/libtiny.so")) << phase;
-    EXPECT_EQ(folder.read(std::string(phase) + "/tiny.h"), folder.read("direct/tiny.h")) << phase;
+    EXPECT_TRUE(folder.read(std::string(phase) + "/tiny.h") == folder.read("direct/tiny.h")) << phase;
   }
 }
 

@@ -112,7 +112,7 @@ TEST(Outputs, TheResolvedDescriptionCompilesToTheSameBytes) {
   const Result again = resolved.run({"other.toml", "--emit=so,header"});
   ASSERT_EQ(again.status, 0) << again.err;
   EXPECT_TRUE(direct.read("libtiny.so") == resolved.read("libtiny.so"));
-  EXPECT_EQ(direct.read("tiny.h"), resolved.read("tiny.h"));
+  EXPECT_TRUE(direct.read("tiny.h") == resolved.read("tiny.h"));
 }
 
 TEST(Outputs, DepfileNamesWhatWasRead) {

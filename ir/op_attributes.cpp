@@ -45,6 +45,7 @@ constexpr OpAttributes kTable[] = {
     {OpKind::Sinusoid, "width:i tokens:d"},
     {OpKind::RopeTable, "width:i theta:r tokens:d"},
     {OpKind::Rope, "heads:i head_dim:i style:s inverse:b?"},
+    {OpKind::ColumnSum, "cancelled:l?"},
     {OpKind::EmbeddingGrad, "scale:r rows:i"},
     {OpKind::PositionRowsGrad, "rows:i"},
     {OpKind::Scale, "factor:r"},

@@ -1,5 +1,6 @@
 // The story of the compiler, in order. A module begins as what the user wrote and ends as tables that a run time walks.
 #include "passes/accumulate_in_place.h"
+#include "passes/cancel_key_bias.h"
 #include "passes/derive_entries.h"
 #include "passes/differentiate.h"
 #include "passes/drop_dead_nodes.h"
@@ -48,6 +49,8 @@ constexpr Pass kPasses[] = {
     // From here on each entry has a graph of its own; in-place updates are `donates` attributes.
     {"differentiate", "train and vjp get their backward",
      Phase::Joint, Phase::Joint, kMandatory, differentiate},
+    {"cancel-key-bias", "softmax does not see a bias of the keys, so its gradient is exactly zero",
+     Phase::Joint, Phase::Joint, kMandatory, cancel_key_bias},
     // From here on graphs are complete: what remains is to run them well.
     {"fold-constants", "what the rules of derivation left",
      Phase::Joint, Phase::Joint, kOptional, fold_constants},

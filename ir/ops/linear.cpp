@@ -78,9 +78,17 @@ void eval_LinearDw(const EvalContext& c) {
       for (int64_t k = 0; k < x.width(); ++k) dw.row(n)[k] += dy.row(r)[n] * x.row(r)[k];
 }
 
-// column_sum (dy f[R,N]) -> f[N]
+// column_sum (dy f[R,N]) {cancelled = [from, to]?} -> f[N]
 void infer_ColumnSum(InferContext& c) {
   if (!need(c, 0, "dy", c.real, 1)) return;
+  const auto width = c.operands[0]->width().constant();
+  if (c.attributes.has("cancelled")) {
+    const std::vector<int64_t>& range = c.attributes.list("cancelled");
+    if (range.size() != 2 || range[0] < 0 || range[0] > range[1] || (width && range[1] > *width)) {
+      c.error = "cancelled is [from, to], columns of dy";
+      return;
+    }
+  }
   c.results = {{c.real, {c.operands[0]->width()}}};
 }
 
@@ -88,6 +96,9 @@ void eval_ColumnSum(const EvalContext& c) {
   const Tensor& dy = need(c, 0);
   for (int64_t r = 0; r < dy.rows(); ++r)
     for (int64_t n = 0; n < dy.width(); ++n) c.results[0][n] += dy.row(r)[n];
+  if (!c.attributes.has("cancelled")) return;
+  const std::vector<int64_t>& range = c.attributes.list("cancelled");
+  for (int64_t n = range[0]; n < range[1]; ++n) c.results[0][n] = 0;
 }
 
 }  // namespace tfc::ir

@@ -52,7 +52,7 @@ void lower_accumulated_product(Lowering& l, const FusedBody& body, NodeId dw) {
 /// add(kept, column_sum(dy))
 void lower_accumulated_column_sum(Lowering& l, const FusedBody& body, NodeId sum) {
   const Value dy = body.outer_operand(sum, 0);
-  lower_column_sum(l, l.pointer(l.result()), l.locate(dy), l.type(dy).rows(), 1);
+  lower_column_sum(l, body.graph.node(sum).attributes, l.pointer(l.result()), l.locate(dy), l.type(dy).rows(), 1);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ void lower_LinearDw(Lowering& lowering) {
 }
 
 void lower_ColumnSum(Lowering& lowering) {
-  lower_column_sum(lowering, lowering.pointer(lowering.result()), lowering.locate(lowering.operand(0)),
+  lower_column_sum(lowering, lowering.attributes(), lowering.pointer(lowering.result()), lowering.locate(lowering.operand(0)),
                    lowering.type(lowering.operand(0)).rows(), 0);
 }
 

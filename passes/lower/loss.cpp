@@ -174,7 +174,7 @@ void lower_LinearCrossEntropyGrad(Lowering& lowering) {
     if (wants_hidden) lower_hidden_gradient(lowering, head);
     if (wants_weight) lower_weight_gradient(lowering, head, counted, accumulate);
     if (wants_bias) {
-      lower_column_sum(lowering, lowering.pointer(lowering.result(4)), head.logits, head.chunk_rows, accumulate);
+      lower_column_sum(lowering, {}, lowering.pointer(lowering.result(4)), head.logits, head.chunk_rows, accumulate);
     }
   });
   head.lower_sum(result_or_temporary(lowering, 0, "sum"), losses);

@@ -145,7 +145,10 @@ void lower_product(Lowering& lowering, const Product& product) {
   if (in_parts) lower_add_parts(lowering, product.c.pointer, out, false, product.m * n, cut.parts, product.accumulate);
 }
 
-void lower_column_sum(Lowering& lowering, ir::Arg out, const Location& dy, const Dim& rows, const Dim& accumulate) {
+void lower_column_sum(Lowering& lowering, const ir::Attributes& attributes, ir::Arg out, const Location& dy,
+                      const Dim& rows, const Dim& accumulate) {
+  const std::vector<int64_t> cancelled =
+      attributes.has("cancelled") ? attributes.list("cancelled") : std::vector<int64_t>{0, 0};
   const int64_t bytes = element_bytes(lowering);
   const int64_t stripes = ceiling(dy.width, 64);
   const int64_t least_parts = ceiling(8, stripes);
@@ -157,7 +160,8 @@ void lower_column_sum(Lowering& lowering, ir::Arg out, const Location& dy, const
   record.kernel = {"column_sum", {{"f", lowering.real_name()}, {"parts", in_parts}}};
   record.tasks = parts * Dim(stripes);
   record.args = {target, dy.pointer};
-  for (const Dim& number : {rows, Dim(dy.width), Dim(dy.stride), accumulate, Dim(stripes), parts}) {
+  for (const Dim& number : {rows, Dim(dy.width), Dim(dy.stride), accumulate, Dim(stripes), parts, Dim(cancelled[0]),
+                            Dim(cancelled[1])}) {
     record.args.push_back(Lowering::integer(number));
   }
   record.flops = rows * Dim(dy.width);

@@ -28,9 +28,9 @@ struct Product {
 /// Calls the product's kernel, and for a long `k` of a small result the sum of its parts.
 void lower_product(Lowering& lowering, const Product& product);
 
-/// out[n] (+)= column sums of dy [rows, n].
-void lower_column_sum(Lowering& lowering, ir::Arg out, const Location& dy, const ir::Dim& rows,
-                      const ir::Dim& accumulate);
+/// out[n] (+)= column sums of dy [rows, n], as the attributes of a column_sum node say.
+void lower_column_sum(Lowering& lowering, const ir::Attributes& attributes, ir::Arg out, const Location& dy,
+                      const ir::Dim& rows, const ir::Dim& accumulate);
 
 ir::Attributes real_attribute(const Lowering& lowering);
 

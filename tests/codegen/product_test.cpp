@@ -271,7 +271,7 @@ void check_column_sum(const std::string& level, int64_t rows, int64_t columns, i
   const int64_t stripes = (columns + 63) / 64;
   const JitKernel& sum = kernel("column_sum", {{"f", real_name<T>()}, {"parts", parts > 1}}, level);
   const SlotValue target = parts > 1 ? SlotValue(partial.data) : SlotValue(out.data);
-  sum.run({target, dy.data, rows, columns, dy.stride, accumulate ? 1 : 0, stripes, parts}, stripes * parts, 0,
+  sum.run({target, dy.data, rows, columns, dy.stride, accumulate ? 1 : 0, stripes, parts, 0, 0}, stripes * parts, 0,
           TaskOrder::Backward);
   for (int64_t p = 0; p < parts; ++p) {
     for (int64_t c = 0; c < columns; ++c) {

@@ -150,29 +150,6 @@ struct ProductEmitter {
     });
   }
 
-  /// Brings rows first..last-1 of a matrix, `elements` of each, towards the second-level cache.
-  void prefetch_rows(Ptr source, Val ld, Range rows, Val elements) {
-    const int64_t line = 64 / ir::dtype_bytes(k.real());
-    k.loop("prefetch", rows.first, rows.last, 1, [&](Val row) {
-      k.loop("line", k.index(0), elements, line, [&](Val e) { k.prefetch(source, row * ld + e, getenv("PFL") ? atoi(getenv("PFL")) : 2); });
-    });
-  }
-
-  /// While a tile multiplies, its share of what the next block of k packs is on its way.
-  void prefetch_next(const Block& block, Val tile, Val row, Val height, Val d, Val depth) {
-    const Val lda = k.integer(kLda), ldb = k.integer(kLdb), tiles = block.rows.count, m = block.rows.all.size();
-    if (form == "nt") {
-      prefetch_rows(k.at(b, block.columns.first * ldb + d), ldb, share(block.columns.size(), tiles, tile), depth);
-    } else {
-      prefetch_rows(k.at(b, d * ldb + block.columns.first), ldb, share(depth, tiles, tile), block.columns.size());
-    }
-    if (form == "tn") {
-      prefetch_rows(k.at(a, d * lda + block.rows.all.first), lda, share(depth, tiles, tile), m);
-    } else if (!getenv("NOPFA")) {
-      prefetch_rows(k.at(a, row * lda + d), lda, {k.index(0), height}, depth);
-    }
-  }
-
   /// What follows the product, on rows that have just been finished and are still in cache.
   void epilogue(const Block& block, Val row, Val height) {
     k.loop("epilogue", row, row + height, 1, [&](Val r) {
@@ -218,7 +195,6 @@ struct ProductEmitter {
         const Val row = block.rows.all.first + tile * block.rows.height;
         const Val height = k.min(block.rows.height, block.rows.all.last - row);
         multiply_tile(block, tile, row, height, d, depth, begins);
-        if (!getenv("NOPF")) k.if_(d + depth < block.depths.last, [&] { prefetch_next(block, tile, row, height, d + depth, depth); });
         if (activation.empty() && slope.empty() && !residual_scale) return;
         k.if_(d + depth == block.depths.last, [&] { epilogue(block, row, height); });
       });

@@ -156,7 +156,7 @@ void print_text(const ir::Module& module, const ir::Point& point, const codegen:
   out << formatv("{0}: {1}, B={2} T={3}", module.name, ir::dtype_name(module.real), point[Symbol::B],
                  point[Symbol::T]);
   if (has_source(module)) out << " S=" << point[Symbol::S];
-  out << formatv(", {0} threads, {1}\n", threads, target.cpu);
+  out << formatv(", {0} threads, {1}\n", threads, target.tune);
   out << formatv(
       "machine, now: {0:f1} GFLOP/s of multiply-adds (one thread {1:f1}), {2:f1} GB/s read (one thread "
       "{3:f1})\n\n",
@@ -187,7 +187,7 @@ void print_json(const ir::Module& module, const ir::Point& point, const codegen:
   out << formatv(
       "{{\"model\": \"{0}\", \"precision\": \"{1}\", \"cpu\": \"{2}\", \"threads\": {3}, \"B\": {4}, \"T\": "
       "{5}, \"S\": {6},\n",
-      module.name, ir::dtype_name(module.real), target.cpu, threads, point[Symbol::B], point[Symbol::T],
+      module.name, ir::dtype_name(module.real), target.tune, threads, point[Symbol::B], point[Symbol::T],
       point[Symbol::S]);
   out << formatv(
       " \"machine\": {{\"flops\": {0:e4}, \"flops_one_thread\": {1:e4}, \"read_bytes\": {2:e4}, "

@@ -15,7 +15,7 @@ function(run what)
 endfunction()
 
 run("install" ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
-run("configure" ${CMAKE_COMMAND} -S ${project} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix
+run("configure" ${CMAKE_COMMAND} -S ${project} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE} -DCMAKE_PREFIX_PATH=${WORK}/prefix
     -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Release)
 run("build" ${CMAKE_COMMAND} --build ${WORK}/build)
 run("train the reversal model from C" ${WORK}/build/reverse)
@@ -24,7 +24,7 @@ run("two shared models through one loop" ${WORK}/build/two_shared_models)
 
 # Nothing changed: nothing is compiled again.
 run("build again" ${CMAKE_COMMAND} --build ${WORK}/build)
-if(NOT output MATCHES "no work to do")
+if(GENERATOR STREQUAL "Ninja" AND NOT output MATCHES "no work to do")
   message(FATAL_ERROR "a second build had something to do")
 endif()
 

@@ -8,8 +8,8 @@
 
 namespace tfc::codegen {
 
-/// NAME.h: the common vocabulary (runtime/api.h), this model's sizes and tables, and its prefixed functions. C99 and
-/// C++. `planned` is in phase planned.
+/// NAME.h: the common vocabulary (runtime/api.h), this model's sizes and tables, and its prefixed functions.
+/// C99 and C++. `planned` is in phase planned.
 std::string c_header(const ir::Module& planned, uint64_t build_id);
 
 }  // namespace tfc::codegen

@@ -86,7 +86,7 @@ bool derive_entries(ir::Module& module, PassContext& context) {
   add("infer", with_outputs(model, {"output"}));
   if (infers && lm) add("last", derive_last(module, model));
   if (loss) add("loss", with_outputs(model, {"loss.sum", "loss.count"}));
-  if (infers && lm && loss) add("logprobs", derive_logprobs(module, model));
+  if (infers && loss) add("logprobs", derive_logprobs(module, model));
   if (trains && loss) add("train", with_outputs(model, {"loss.sum", "loss.count"}));
   if (trains) add("vjp", with_outputs(model, {"output"}));
   if (trains) add("step", derive_step(module));

@@ -65,7 +65,7 @@ llvm::Function* emit_column_sum(KernelBuilder& k, const ir::KernelSpec& spec) {
                   [&](Lane lane, Val rounded) {
                     const Val column = k.splat(lane.start) + k.lane_numbers();
                     const Val cancelled = (column >= k.integer(8)) & (column < k.integer(9));
-                    const Val sum = k.select(cancelled, k.same_type_constant(rounded, 0.0), rounded);
+                    const Val sum = k.select(cancelled, rounded - rounded, rounded);  // NaN stays
                     if (in_parts) {
                       k.store(target, lane, sum);
                       return;

@@ -98,7 +98,7 @@ void eval_ColumnSum(const EvalContext& c) {
     for (int64_t n = 0; n < dy.width(); ++n) c.results[0][n] += dy.row(r)[n];
   if (!c.attributes.has("cancelled")) return;
   const std::vector<int64_t>& range = c.attributes.list("cancelled");
-  for (int64_t n = range[0]; n < range[1]; ++n) c.results[0][n] = 0;
+  for (int64_t n = range[0]; n < range[1]; ++n) c.results[0][n] -= c.results[0][n];  // NaN stays
 }
 
 }  // namespace tfc::ir

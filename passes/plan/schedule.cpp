@@ -1,5 +1,6 @@
 #include "passes/plan/schedule.h"
 
+#include <algorithm>
 #include <set>
 
 #include "ir/check.h"
@@ -12,6 +13,17 @@ using ir::Node;
 using ir::NodeId;
 using ir::OpKind;
 using ir::Value;
+
+/// The nodes that a node reads, each once.
+std::vector<NodeId> operand_nodes(const Graph& graph, NodeId id) {
+  std::vector<NodeId> nodes;
+  for (Value operand : graph.operands(id)) {
+    if (operand.valid()) nodes.push_back(operand.node);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
 
 bool runs(const Node& node) { return ir::info(node.op).op_class != ir::OpClass::Leaf; }
 
@@ -41,10 +53,7 @@ class Scheduler {
  private:
   void count(NodeId id) {
     const Node& node = graph_.node(id);
-    std::set<NodeId> distinct;
-    for (Value operand : graph_.operands(id)) {
-      if (operand.valid()) distinct.insert(operand.node);
-    }
+    const std::vector<NodeId> distinct = operand_nodes(graph_, id);
     for (NodeId operand : distinct) {
       ++readers_left_[operand.index];
       if (runs(graph_.node(operand))) ++waits_for_[id.index];
@@ -56,7 +65,7 @@ class Scheduler {
       if (slot < 0) continue;
       const Value donated = graph_.operand(id, static_cast<uint32_t>(slot));
       for (const ir::Use& use : graph_.uses(donated)) {  // who still reads the old value goes first
-        if (use.node == id || distinct.contains(use.node)) continue;
+        if (use.node == id || std::binary_search(distinct.begin(), distinct.end(), use.node)) continue;
         must_follow_[use.node.index].push_back(id);
         ++waits_for_[id.index];
       }
@@ -72,10 +81,7 @@ class Scheduler {
         if (donated_operand(node, i) < 0 && !graph_.uses({id, i}).empty()) bytes += node.results[i].bytes().at(point_);
       }
     }
-    std::set<NodeId> distinct;
-    for (Value operand : graph_.operands(id)) {
-      if (operand.valid()) distinct.insert(operand.node);
-    }
+    const std::vector<NodeId> distinct = operand_nodes(graph_, id);
     for (NodeId operand : distinct) {
       const Node& producer = graph_.node(operand);
       if (!runs(producer) || readers_left_[operand.index] > 1 || is_output_[operand.index]) continue;
@@ -102,10 +108,7 @@ class Scheduler {
 
   void execute(NodeId id) {
     order_.push_back(id);
-    std::set<NodeId> distinct;
-    for (Value operand : graph_.operands(id)) {
-      if (operand.valid()) distinct.insert(operand.node);
-    }
+    const std::vector<NodeId> distinct = operand_nodes(graph_, id);
     for (NodeId operand : distinct) {
       if (--readers_left_[operand.index] == 1 && runs(graph_.node(operand))) reconsider_readers(operand);
     }

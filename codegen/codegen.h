@@ -24,6 +24,7 @@ struct CompileRequest {
 struct Compiled {
   std::string object, archive, shared;
   std::string llvm, llvm_opt, assembly;
+  uint64_t build_id = 0;
 };
 
 /// Identifies the interface and the code of a module's library: header, Python module and library compare it.

@@ -63,7 +63,8 @@ std::optional<Compiled> compile(const ir::Module& planned, const Target& target,
   module.setDataLayout(machine->createDataLayout());
 
   Compiled result;
-  emit_tables(module, planned, target, build_id(planned, target, request.optimisation));
+  result.build_id = build_id(planned, target, request.optimisation);
+  emit_tables(module, planned, target, result.build_id);
   check(module);
   if (request.llvm) result.llvm = text_of(module);  // kernels and tables, before the run time joins them
 

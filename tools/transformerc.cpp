@@ -102,7 +102,6 @@ bool needs_codegen(const codegen::CompileRequest& request) {
 struct Compilation {
   const ir::Module& start;
   const ir::Module& planned;
-  const codegen::Target& target;
   const passes::PassOptions& options;
   const codegen::Compiled& code;
   const std::vector<passes::PassRecord>& records;
@@ -110,7 +109,7 @@ struct Compilation {
 
 Output output_of(const EmitRequest& request, const Compilation& c) {
   const std::string& name = c.planned.name;
-  const auto id = [&] { return codegen::build_id(c.planned, c.target, c.options.optimisation); };
+  const uint64_t id = c.code.build_id;
   const std::string phase = std::string(ir::phase_name(request.phase));
   switch (request.kind) {
     case Emit::Lib:
@@ -120,9 +119,9 @@ Output output_of(const EmitRequest& request, const Compilation& c) {
     case Emit::Obj:
       return {name + ".o", c.code.object};
     case Emit::Header:
-      return {name + ".h", codegen::c_header(c.planned, id())};
+      return {name + ".h", codegen::c_header(c.planned, id)};
     case Emit::Python:
-      return {name + ".py", codegen::python_module(c.planned, id())};
+      return {name + ".py", codegen::python_module(c.planned, id)};
     case Emit::Toml:
       return {name + ".resolved.toml", c.planned.description};
     case Emit::Llvm:
@@ -199,9 +198,11 @@ int compile(const Options& options) {
     auto compiled = codegen::compile(module, *target, request, diagnostics);
     if (!compiled) return finish(options, diagnostics);
     code = std::move(*compiled);
+  } else if (module.phase == ir::Phase::Planned) {
+    code.build_id = codegen::build_id(module, *target, pass_options.optimisation);
   }
   std::vector<Output> outputs;
-  const Compilation compilation{start, module, *target, pass_options, code, records};
+  const Compilation compilation{start, module, pass_options, code, records};
   for (const EmitRequest& request : options.emit) outputs.push_back(output_of(request, compilation));
   finish(options, diagnostics);
   return write_all(options, outputs, input->files);

@@ -11,7 +11,7 @@ namespace tfc::codegen {
 Val exp(Val x);      // float 1.5, double 1.5; infinity from 88.73 (709.79) on
 Val log(Val x);      // float 1.5, double 1.5; -inf at 0, NaN below
 Val tanh(Val x);     // float 2.5, double 2.5
-Val erf(Val x);      // float 2, double 2.5
+Val erf(Val x);      // float 3, double 2.5
 Val sigmoid(Val x);  // 1 / (1 + exp(-x)): float 3, double 3
 Val rsqrt(Val x);    // 1 / sqrt(x), both rounded: 1.5
 
@@ -21,7 +21,7 @@ Val exp_nonpositive(Val x);
 struct SinCos {
   Val sin, cos;
 };
-/// Absolute error below 2e-16 (double) for |x| <= 2^31. Float arguments go through double.
+/// Absolute error below 3e-16 (double) for |x| <= 2^31. Float arguments go through double.
 SinCos sin_cos(Val x);
 
 /// base^n for a whole n >= 0 by repeated squaring; scalars of double, n an i64.

@@ -44,6 +44,21 @@ std::string emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::
 
 JitKernel::JitKernel(const ir::KernelSpec& spec, const codegen::Target& target, int optimisation)
     : impl_(std::make_unique<Impl>()) {
+  compile([&](llvm::Module& module) { return codegen::emit_kernel(module, target, spec, "kernel"); }, target,
+          optimisation);
+}
+
+JitKernel::JitKernel(const Emit& emit, ir::DType real, const codegen::Target& target, int optimisation)
+    : impl_(std::make_unique<Impl>()) {
+  compile(
+      [&](llvm::Module& module) {
+        codegen::KernelBuilder builder(module, target, "kernel", real);
+        return emit(builder);
+      },
+      target, optimisation);
+}
+
+void JitKernel::compile(const EmitIn& emit, const codegen::Target& target, int optimisation) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::LLVMContext context;
@@ -51,7 +66,7 @@ JitKernel::JitKernel(const ir::KernelSpec& spec, const codegen::Target& target, 
   std::unique_ptr<llvm::TargetMachine> machine = codegen::make_target_machine(target, optimisation);
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
-  llvm::Function* function = codegen::emit_kernel(module, target, spec, "kernel");
+  llvm::Function* function = emit(module);
   function->setLinkage(llvm::GlobalValue::ExternalLinkage);
   codegen::optimise(module, *machine, optimisation);
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/kernel_builder.h"
 #include "codegen/target.h"
 #include "ir/plan.h"
 
@@ -32,6 +34,9 @@ class JitKernel {
  public:
   /// optimisation: as for codegen::optimise.
   JitKernel(const ir::KernelSpec& spec, const codegen::Target& target, int optimisation = 2);
+  /// A kernel that no family has: whatever `emit` builds.
+  using Emit = std::function<llvm::Function*(codegen::KernelBuilder&)>;
+  JitKernel(const Emit& emit, ir::DType real, const codegen::Target& target, int optimisation = 2);
   ~JitKernel();
   JitKernel(const JitKernel&) = delete;
   JitKernel& operator=(const JitKernel&) = delete;
@@ -44,6 +49,9 @@ class JitKernel {
   const std::string& assembly() const { return assembly_; }
 
  private:
+  using EmitIn = std::function<llvm::Function*(llvm::Module&)>;
+  void compile(const EmitIn& emit, const codegen::Target& target, int optimisation);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
   std::string assembly_;

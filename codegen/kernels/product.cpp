@@ -8,8 +8,9 @@
 // layout), then row tile by row tile multiplies them from cache (Goto, van de Geijn 2008, with the loops over B and A
 // exchanged: a tile's rows of A stay in the first-level cache while the panels of B stream from the second).
 //
-// An element of C is one chain of fma over ascending k, continued through C from block to block, whatever the tile's
-// height and the block's place: a row alone has the same bits as in a batch.
+// An element of C is a chain of fma over ascending k in each block, and the blocks' sums are added in their order,
+// whatever the tile's height and the task: a row alone has the same bits as in a batch. Sums in blocks also keep the
+// error of long reductions small, such as one over a vocabulary.
 #include "codegen/kernels/product.h"
 
 #include <optional>

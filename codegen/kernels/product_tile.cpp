@@ -59,19 +59,10 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
   auto element = [&](int row, int half) { return ldc * row + half * lanes; };
 
   Accumulators sums(k, shape, height);
-  k.if_(
-      k.is_null(start),
-      [&] {
-        by_columns(
-            k, shape, columns,
-            [&] { sums.each([&](Var& sum, int row, int half) { sum.set(k.load_vector(c, element(row, half), lanes)); }); },
-            [&](Val mask0, Val mask1) {
-              sums.each([&](Var& sum, int row, int half) {
-                sum.set(k.load_vector(c, element(row, half), lanes, half ? mask1 : mask0));
-              });
-            });
-      },
-      [&] { sums.each([&](Var& sum, int, int half) { sum.set(k.load_vector(start, k.index(half * lanes), lanes)); }); });
+  const Val continues = k.is_null(start);
+  k.if_(!continues, [&] {
+    sums.each([&](Var& sum, int, int half) { sum.set(k.load_vector(start, k.index(half * lanes), lanes)); });
+  });
 
   k.unrolled_loop("depth", k.index(0), depth, depth_unroll(form), [&](Val d) {
     const Val b0 = k.load_vector(b, d * n, lanes), b1 = k.load_vector(b, d * n + lanes, lanes);
@@ -83,13 +74,28 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
     }
   });
 
+  // Element by element, so that no sum waits for its turn in memory.
+  auto finish = [&](const std::function<Val(Val at, int half)>& load,
+                    const std::function<void(Val at, int half, Val)>& store) {
+    k.if_(
+        continues,
+        [&] {
+          sums.each([&](Var& sum, int row, int half) {
+            store(element(row, half), half, load(element(row, half), half) + sum.get());
+          });
+        },
+        [&] { sums.each([&](Var& sum, int row, int half) { store(element(row, half), half, sum.get()); }); });
+  };
   by_columns(
       k, shape, columns,
-      [&] { sums.each([&](Var& sum, int row, int half) { k.store(c, element(row, half), sum.get()); }); },
+      [&] {
+        finish([&](Val at, int) { return k.load_vector(c, at, lanes); },
+               [&](Val at, int, Val value) { k.store(c, at, value); });
+      },
       [&](Val mask0, Val mask1) {
-        sums.each([&](Var& sum, int row, int half) {
-          k.store_vector(c, element(row, half), sum.get(), half ? mask1 : mask0);
-        });
+        auto mask = [&](int half) { return half ? mask1 : mask0; };
+        finish([&](Val at, int half) { return k.load_vector(c, at, lanes, mask(half)); },
+               [&](Val at, int half, Val value) { k.store_vector(c, at, value, mask(half)); });
       });
 }
 

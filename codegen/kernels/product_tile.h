@@ -20,8 +20,8 @@ TileShape tile_shape(const Target& target, ir::DType real);
 enum class LeftOperand { Rows, Panel };
 
 /// fn(a, lda, b, c, ldc, start, depth, columns): C[h, columns] = start + A B, for a panel B [depth, tile columns];
-/// `start` [tile columns] is what every row begins with, null: the sum goes on from C. Each element is one chain of
-/// fma over ascending depth, the same for every height and form.
+/// `start` [tile columns] is what every row begins with, null: C += A B. Each element is one chain of fma over ascending
+/// depth that begins with `start` or zero, the same for every height and form.
 llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height);
 
 /// The tiles of heights 1..rows as a constant array of functions.

@@ -15,7 +15,8 @@ struct ColumnSummer {
   Ptr dy;
   Val ld;
 
-  std::vector<Val> sum(Val first, Val last, int vectors, const std::function<Val(Val row, int vector)>& load) {
+  std::vector<Val> sum(Val first, Val last, int vectors,
+                       const std::function<Val(Val row, int vector)>& load) {
     std::vector<Var> totals;
     for (int v = 0; v < vectors; ++v) totals.push_back(k.var(k.splat(k.constant(ir::DType::F64, 0.0))));
     k.loop("row", first, last, 1, [&](Val row) {
@@ -48,9 +49,9 @@ struct ColumnSummer {
 };
 
 /// column_sum {parts}  out[c] (+)= sum over rows of dy[r, c]
-/// slots: out, dy, rows, columns, ld, accumulate, stripes, parts, from, to. tasks = stripes * parts. With the attribute
-/// `parts` out is f64 [parts, columns], one row for each part of the rows. Columns from..to-1 sum to zero by theory, so
-/// what rounding left of them is dropped.
+/// slots: out, dy, rows, columns, ld, accumulate, stripes, parts, from, to. tasks = stripes * parts. With the
+/// attribute `parts` out is f64 [parts, columns], one row for each part of the rows. Columns from..to-1 sum
+/// to zero by theory, so what rounding left of them is dropped.
 llvm::Function* emit_column_sum(KernelBuilder& k, const ir::KernelSpec& spec) {
   const bool in_parts = spec.attributes.flag("parts");
   const Ptr out = k.pointer(0, in_parts ? ir::DType::F64 : k.real());
@@ -78,8 +79,8 @@ llvm::Function* emit_column_sum(KernelBuilder& k, const ir::KernelSpec& spec) {
   return k.finish();
 }
 
-/// add_parts {wide}  out[i] (+)= parts[0][i] + parts[1][i] + ..., in this order; with `wide` the parts are f64
-/// slots: out, parts, elements, count of parts, part stride, accumulate, tasks
+/// add_parts {wide}  out[i] (+)= parts[0][i] + parts[1][i] + ..., in this order; with `wide` the parts are
+/// f64 slots: out, parts, elements, count of parts, part stride, accumulate, tasks
 llvm::Function* emit_add_parts(KernelBuilder& k, const ir::KernelSpec& spec) {
   const ir::DType type = spec.attributes.flag("wide") ? ir::DType::F64 : k.real();
   auto convert = [&](Val value) { return type == ir::DType::F64 ? k.to_double(value) : value; };
@@ -90,7 +91,8 @@ llvm::Function* emit_add_parts(KernelBuilder& k, const ir::KernelSpec& spec) {
     k.vector_loop("element", units.first * kLanes, k.min(units.last * kLanes, elements), [&](Lane lane) {
       Var total = k.var(k.splat(k.constant(type, 0.0)));
       k.if_(accumulate != 0, [&] { total.set(convert(k.load(out, lane))); });
-      k.loop("part", count, [&](Val part) { total.set(total.get() + k.load(k.at(source, part * stride), lane)); });
+      k.loop("part", count,
+             [&](Val part) { total.set(total.get() + k.load(k.at(source, part * stride), lane)); });
       k.store(out, lane, k.to_real(total.get()));
     });
   });

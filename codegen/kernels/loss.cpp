@@ -1,11 +1,13 @@
-// Cross entropy of rows of logits, a chunk of rows at a time: the products around it are ordinary product records
-// (passes/lower/loss.cpp). With x a row of logits, t its target, lse = log sum_v exp(x_v), e the label smoothing:
+// Cross entropy of rows of logits, a chunk of rows at a time: the products around it are ordinary product
+// records (passes/lower/loss.cpp). With x a row of logits, t its target, lse = log sum_v exp(x_v), e the
+// label smoothing:
 //
 //   loss      = (1 - e) (lse - x_t) + e/V sum_v (lse - x_v)
 //   dloss/dx_v = exp(x_v - lse) - e/V - (1 - e) [v = t]
 //
-// A row counts when its target is not ignore_index and its mask is 1. What stands in other rows is not read: their
-// loss and gradients are zero whatever it is, NaN included. Sums over a row and over rows are in double.
+// A row counts when its target is not ignore_index and its mask is 1. What stands in other rows is not read:
+// their loss and gradients are zero whatever it is, NaN included. Sums over a row and over rows are in
+// double.
 #include "codegen/kernels/kernels.h"
 #include "codegen/math.h"
 
@@ -48,9 +50,8 @@ llvm::Function* emit_loss_count(KernelBuilder& k, const ir::KernelSpec&) {
   Targets targets(k, 1, 2, 4);
   k.for_tasks([&](Val) {
     Var count = k.var(k.index(0));
-    k.loop("row", k.integer(3), [&](Val row) {
-      count.set(count.get() + k.select(targets.counts(row), k.index(1), k.index(0)));
-    });
+    k.loop("row", k.integer(3),
+           [&](Val row) { count.set(count.get() + k.select(targets.counts(row), k.index(1), k.index(0))); });
     k.store(k.pointer(0, ir::DType::F64), k.index(0), k.to_double(count.get()));
   });
   return k.finish();
@@ -86,14 +87,16 @@ struct LossEmitter {
   Val row_loss(Ptr row, Val target) {
     const Val x_target = k.to_double(k.load(row, target));
     Val sum_of_logits;
-    if (smoothing != 0) sum_of_logits = k.sum_in(ir::DType::F64, "logits", width, [&](Lane lane) { return k.load(row, lane); });
+    if (smoothing != 0)
+      sum_of_logits = k.sum_in(ir::DType::F64, "logits", width, [&](Lane lane) { return k.load(row, lane); });
     const Softmax s = softmax(row, gradient);
     Val loss = (s.log_sum - x_target) * (1 - smoothing);
     if (smoothing != 0) loss = loss + s.log_sum * smoothing - sum_of_logits * over_width(smoothing);
     if (gradient) {
       const Val factor = k.to_real(upstream / s.sum);
       const Val offset = smoothing != 0 ? k.to_real(upstream * over_width(smoothing)) : k.number(0.0);
-      k.vector_loop("gradient", width, [&](Lane lane) { k.store(row, lane, k.load(row, lane) * factor - offset); });
+      k.vector_loop("gradient", width,
+                    [&](Lane lane) { k.store(row, lane, k.load(row, lane) * factor - offset); });
       k.store(row, target, k.load(row, target) - k.to_real(upstream * (1 - smoothing)));
     }
     return loss;
@@ -112,8 +115,8 @@ Val upstream_factor(KernelBuilder& k, Ptr count, Ptr mean) {
 }
 
 /// softmax_loss {gradient, smoothing}  each row's loss; with `gradient` its logits become the loss's gradient
-/// slots: logits, row losses f64, targets, mask or null, rows, width V, row stride, ignore_index, rows per task,
-/// count f64, mean f64 (both with `gradient` only)
+/// slots: logits, row losses f64, targets, mask or null, rows, width V, row stride, ignore_index, rows per
+/// task, count f64, mean f64 (both with `gradient` only)
 llvm::Function* emit_softmax_loss(KernelBuilder& k, const ir::KernelSpec& spec) {
   const bool gradient = spec.attributes.flag("gradient");
   const Ptr logits = k.pointer(0), losses = k.pointer(1, ir::DType::F64);
@@ -135,7 +138,8 @@ llvm::Function* emit_softmax_loss(KernelBuilder& k, const ir::KernelSpec& spec) 
 }
 
 /// softmax_logprob {}  log p of each row's target; 0 where it does not count
-/// slots: logits, log-probabilities, targets, mask or null, rows, width V, row stride, ignore_index, rows per task
+/// slots: logits, log-probabilities, targets, mask or null, rows, width V, row stride, ignore_index, rows per
+/// task
 llvm::Function* emit_softmax_logprob(KernelBuilder& k, const ir::KernelSpec&) {
   const Ptr logits = k.pointer(0), out = k.pointer(1);
   Targets targets(k, 2, 3, 7);
@@ -153,8 +157,8 @@ llvm::Function* emit_softmax_logprob(KernelBuilder& k, const ir::KernelSpec&) {
 }
 
 /// counted_rows {}  a copy of rows, zeros where a row does not count
-/// slots: out [rows, width], rows' source, targets, mask or null, rows, width, source's stride, ignore_index, rows
-/// per task
+/// slots: out [rows, width], rows' source, targets, mask or null, rows, width, source's stride, ignore_index,
+/// rows per task
 llvm::Function* emit_counted_rows(KernelBuilder& k, const ir::KernelSpec&) {
   const Ptr out = k.pointer(0), source = k.pointer(1);
   const Val width = k.integer(5);
@@ -177,7 +181,8 @@ llvm::Function* emit_counted_rows(KernelBuilder& k, const ir::KernelSpec&) {
 llvm::Function* emit_loss_sum(KernelBuilder& k, const ir::KernelSpec&) {
   k.for_tasks([&](Val) {
     const Ptr losses = k.pointer(1, ir::DType::F64);
-    const Val total = k.sum_in(ir::DType::F64, "rows", k.integer(2), [&](Lane lane) { return k.load(losses, lane); });
+    const Val total =
+        k.sum_in(ir::DType::F64, "rows", k.integer(2), [&](Lane lane) { return k.load(losses, lane); });
     k.store(k.pointer(0, ir::DType::F64), k.index(0), total);
   });
   return k.finish();

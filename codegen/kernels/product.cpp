@@ -3,14 +3,15 @@
 //   nn  A [M,K], B [K,N]                its input's gradient: dy W
 //   tn  A = Y^T with Y [K,M], B [K,N]   its weight's gradient: dy^T x
 //
-// A task is a block of C, a few hundred rows by a few strips of columns, cut by the shapes alone. It walks K in blocks:
-// the strips' part of B is packed into panels (transposed on the way in form nt, so that a weight needs no second
-// layout), then row tile by row tile multiplies them from cache (Goto, van de Geijn 2008, with the loops over B and A
-// exchanged: a tile's rows of A stay in the first-level cache while the panels of B stream from the second).
+// A task is a block of C, a few hundred rows by a few strips of columns, cut by the shapes alone. It walks K
+// in blocks: the strips' part of B is packed into panels (transposed on the way in form nt, so that a weight
+// needs no second layout), then row tile by row tile multiplies them from cache (Goto, van de Geijn 2008,
+// with the loops over B and A exchanged: a tile's rows of A stay in the first-level cache while the panels of
+// B stream from the second).
 //
-// An element of C is a chain of fma over ascending k in each block, and the blocks' sums are added in their order,
-// whatever the tile's height and the task: a row alone has the same bits as in a batch. Sums in blocks also keep the
-// error of long reductions small, such as one over a vocabulary.
+// An element of C is a chain of fma over ascending k in each block, and the blocks' sums are added in their
+// order, whatever the tile's height and the task: a row alone has the same bits as in a batch. Sums in blocks
+// also keep the error of long reductions small, such as one over a vocabulary.
 #include "codegen/kernels/product.h"
 
 #include <optional>
@@ -29,8 +30,25 @@ constexpr int64_t kStripColumns = 32;  // unit of column blocks; a multiple of e
 constexpr int64_t kCachePeriod = 2048, kCacheWays = 8;
 
 enum Slot {
-  kC, kA, kB, kBias, kM, kN, kK, kLdc, kLda, kLdb, kAccumulate, kRowBlocks, kColumnBlocks, kParts, kPartStride,
-  kOut, kLdOut, kResidual, kLdResidual  // with an epilogue only
+  kC,
+  kA,
+  kB,
+  kBias,
+  kM,
+  kN,
+  kK,
+  kLdc,
+  kLda,
+  kLdb,
+  kAccumulate,
+  kRowBlocks,
+  kColumnBlocks,
+  kParts,
+  kPartStride,
+  kOut,
+  kLdOut,
+  kResidual,
+  kLdResidual  // with an epilogue only
 };
 
 /// Rows in tiles of nearly equal height, the last the lowest: 128 rows are 9 x 13 + 11, not 9 x 14 + 2.
@@ -83,9 +101,8 @@ struct ProductEmitter {
     k.zero(start, k.index(block_columns));
     const Ptr bias = k.pointer(kBias);
     k.if_(!k.is_null(bias), [&] {
-      k.vector_loop("bias", columns.size(), [&](Lane lane) {
-        k.store(start, lane, k.load(k.at(bias, columns.first), lane));
-      });
+      k.vector_loop("bias", columns.size(),
+                    [&](Lane lane) { k.store(start, lane, k.load(k.at(bias, columns.first), lane)); });
     });
   }
 
@@ -111,11 +128,13 @@ struct ProductEmitter {
   void pack_a(const RowTiles& rows, Val d, Val depth) {
     const Val lda = k.integer(kLda);
     call(pack_rows_function(k, shape.panel_rows),
-         {k.at(a, d * lda + rows.all.first).base, lda.raw(), panel_a.base, (k.integer(kM) - rows.all.first).raw(),
-          depth.raw(), rows.count.raw(), rows.height.raw(), k.index(depth_block * shape.panel_rows).raw()});
+         {k.at(a, d * lda + rows.all.first).base, lda.raw(), panel_a.base,
+          (k.integer(kM) - rows.all.first).raw(), depth.raw(), rows.count.raw(), rows.height.raw(),
+          k.index(depth_block * shape.panel_rows).raw()});
   }
 
-  /// Tile `tile`'s part of A in place, or a copy where its rows would all fall on the same few sets of the cache.
+  /// Tile `tile`'s part of A in place, or a copy where its rows would all fall on the same few sets of the
+  /// cache.
   std::pair<Ptr, Val> rows_of_a(Val row, Val height, Val d, Val depth) {
     const Val lda = k.integer(kLda);
     const Ptr source = k.at(a, row * lda + d);
@@ -133,9 +152,10 @@ struct ProductEmitter {
 
   void multiply_tile(const Block& block, Val tile, Val row, Val height, Val d, Val depth, Val begins) {
     const LeftOperand operand = form == "tn" ? LeftOperand::Panel : LeftOperand::Rows;
-    const auto [rows, stride] = operand == LeftOperand::Panel
-                                    ? std::pair{k.at(panel_a, tile * (depth_block * shape.panel_rows)), k.index(0)}
-                                    : rows_of_a(row, height, d, depth);
+    const auto [rows, stride] =
+        operand == LeftOperand::Panel
+            ? std::pair{k.at(panel_a, tile * (depth_block * shape.panel_rows)), k.index(0)}
+            : rows_of_a(row, height, d, depth);
     const Ptr table{tile_table(k, operand), k.ir().getPtrTy()};
     llvm::FunctionType* type = tile_function(k, operand, 1)->getFunctionType();
     llvm::Value* function = k.load(table, height - 1).raw();
@@ -146,8 +166,8 @@ struct ProductEmitter {
       llvm::Value* begin = k.ir().CreateSelect(begins.raw(), k.at(start, offset).base,
                                                llvm::ConstantPointerNull::get(k.ir().getPtrTy()));
       k.ir().CreateCall(type, function,
-                        {rows.base, stride.raw(), panel(strip).base, target.base, ldc.raw(), begin, depth.raw(),
-                         (block.columns.size() - offset).raw()});
+                        {rows.base, stride.raw(), panel(strip).base, target.base, ldc.raw(), begin,
+                         depth.raw(), (block.columns.size() - offset).raw()});
     });
   }
 
@@ -172,7 +192,8 @@ struct ProductEmitter {
   Block block_of(Val task) {
     const Val column_blocks = k.integer(kColumnBlocks), row_blocks = k.integer(kRowBlocks), n = k.integer(kN);
     const Val number = task % (column_blocks * row_blocks), part = task / (column_blocks * row_blocks);
-    const Range units = share((n + (kStripColumns - 1)) / kStripColumns, column_blocks, number % column_blocks);
+    const Range units =
+        share((n + (kStripColumns - 1)) / kStripColumns, column_blocks, number % column_blocks);
     Block block;
     block.columns = {units.first * kStripColumns, k.min(units.last * kStripColumns, n)};
     block.strips = (block.columns.size() + (shape.columns - 1)) / shape.columns;
@@ -205,10 +226,11 @@ struct ProductEmitter {
 
 /// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task, activation?, slope?,
 /// residual?}
-/// slots: C, A, B, bias (or null), M, N, K, ldc, lda, ldb, accumulate (1: C += ), row blocks, column blocks, parts,
-/// part stride. tasks = row blocks * column blocks * parts; part p of K goes to C + p * part stride.
-/// With `activation` (its kind), `slope` (its kind) or `residual` (a factor) also: out, ld of out, x, ld of x. Then
-/// out = x + factor * activation(C), each part where it is asked for, or out = activation'(x) * C; out may be C.
+/// slots: C, A, B, bias (or null), M, N, K, ldc, lda, ldb, accumulate (1: C += ), row blocks, column blocks,
+/// parts, part stride. tasks = row blocks * column blocks * parts; part p of K goes to C + p * part stride.
+/// With `activation` (its kind), `slope` (its kind) or `residual` (a factor) also: out, ld of out, x, ld of
+/// x. Then out = x + factor * activation(C), each part where it is asked for, or out = activation'(x) * C;
+/// out may be C.
 llvm::Function* emit_product(KernelBuilder& k, const ir::KernelSpec& spec) {
   ProductEmitter emitter(k, spec);
   k.for_tasks([&](Val task) { emitter.task(task); });

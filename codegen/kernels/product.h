@@ -13,7 +13,9 @@ struct Range {
 };
 
 /// Part number `part` of 0..total-1 in `parts` nearly equal parts.
-inline Range share(Val total, Val parts, Val part) { return {total * part / parts, total * (part + 1) / parts}; }
+inline Range share(Val total, Val parts, Val part) {
+  return {total * part / parts, total * (part + 1) / parts};
+}
 
 std::vector<KernelFamily> column_sum_kernels();
 

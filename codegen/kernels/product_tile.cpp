@@ -6,8 +6,8 @@ namespace tfc::codegen {
 
 namespace {
 
-// Steps of depth in one iteration of a tile's loop. With A in place LLVM schedules the addresses of several steps ahead
-// of the multiplications and spills accumulators; from a panel it does not.
+// Steps of depth in one iteration of a tile's loop. With A in place LLVM schedules the addresses of several
+// steps ahead of the multiplications and spills accumulators; from a panel it does not.
 int depth_unroll(LeftOperand form) { return form == LeftOperand::Rows ? 1 : 2; }
 
 std::string type_suffix(KernelBuilder& k) { return "." + std::string(ir::dtype_name(k.real())); }
@@ -22,7 +22,9 @@ llvm::Function* shared_function(KernelBuilder& k, const std::string& name, const
   return helper.finish();
 }
 
-std::string form_name(LeftOperand form) { return form == LeftOperand::Rows ? "tc.tile_rows" : "tc.tile_panel"; }
+std::string form_name(LeftOperand form) {
+  return form == LeftOperand::Rows ? "tc.tile_rows" : "tc.tile_panel";
+}
 
 struct Accumulators {
   KernelBuilder& k;
@@ -99,8 +101,8 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
       });
 }
 
-/// Transposes a square of vectors: at distance d, the lanes whose index has bit d clear stay in the upper vector of
-/// each pair (i, i + d), the others move to the lower one.
+/// Transposes a square of vectors: at distance d, the lanes whose index has bit d clear stay in the upper
+/// vector of each pair (i, i + d), the others move to the lower one.
 std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows) {
   const int n = static_cast<int>(rows.size());
   for (int d = 1; d < n; d *= 2) {
@@ -130,12 +132,12 @@ void emit_pack_transposed(KernelBuilder& k, int width) {
       std::vector<Val> vectors;
       for (Ptr p : column) vectors.push_back(load(p));
       vectors = transpose(k, vectors);
-      for (int j = 0; j < lanes; ++j) k.store(panel, (d + j) * width + first, vectors[static_cast<size_t>(j)]);
+      for (int j = 0; j < lanes; ++j)
+        k.store(panel, (d + j) * width + first, vectors[static_cast<size_t>(j)]);
     };
     const Val whole = depth / lanes * lanes;
-    k.loop("depth", k.index(0), whole, lanes, [&](Val d) {
-      block(d, [&](Ptr p) { return k.load_vector(p, d, lanes); });
-    });
+    k.loop("depth", k.index(0), whole, lanes,
+           [&](Val d) { block(d, [&](Ptr p) { return k.load_vector(p, d, lanes); }); });
     k.if_(whole < depth, [&] {
       const Val mask = k.first_lanes_mask(depth - whole, lanes);
       block(whole, [&](Ptr p) { return k.load_vector(p, whole, lanes, mask); });
@@ -146,14 +148,15 @@ void emit_pack_transposed(KernelBuilder& k, int width) {
 void emit_pack_rows(KernelBuilder& k, int width) {
   const int lanes = tile_shape(k.target(), k.real()).lanes;
   const Ptr source = k.pointer(0), panels = k.pointer(2);
-  const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4), count = k.integer(5), step = k.integer(6),
-            stride = k.integer(7);
+  const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4), count = k.integer(5),
+            step = k.integer(6), stride = k.integer(7);
   auto copy = [&](Val panel, Val d, const std::function<Val(Val from, int first)>& load) {
     for (int first = 0; first < width; first += lanes) {
       k.store(panels, panel * stride + d * width + first, load(d * ld + panel * step, first));
     }
   };
-  // The panels that lie wholly inside are filled together, so that rows of the source are read in long pieces.
+  // The panels that lie wholly inside are filled together, so that rows of the source are read in long
+  // pieces.
   const Val whole = k.max(k.index(0), k.min(count, (columns - width + step) / step));
   k.loop("depth", depth, [&](Val d) {
     k.loop("panel", whole, [&](Val panel) {
@@ -196,7 +199,8 @@ TileShape tile_shape(const Target& target, ir::DType real) {
 
 llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height) {
   const std::string name = form_name(form) + type_suffix(k) + "." + std::to_string(height);
-  return shared_function(k, name, "pippipii", [&](KernelBuilder& helper) { emit_tile(helper, form, height); });
+  return shared_function(k, name, "pippipii",
+                         [&](KernelBuilder& helper) { emit_tile(helper, form, height); });
 }
 
 llvm::Value* tile_table(KernelBuilder& k, LeftOperand form) {

@@ -1,38 +1,41 @@
-// The innermost pieces of every matrix product, as functions that all product kernels of a library share: register
-// tiles of each height, and the packing of operands into panels that lie in cache.
+// The innermost pieces of every matrix product, as functions that all product kernels of a library share:
+// register tiles of each height, and the packing of operands into panels that lie in cache.
 #pragma once
 
 #include "codegen/kernel_builder.h"
 
 namespace tfc::codegen {
 
-/// Accumulators of a tile: `rows` x `columns`, the columns in two hardware vectors, so that 28 of 32 (or 12 of 16)
-/// registers accumulate, two hold the row of B and A is broadcast from memory. Fewer rows leave the multipliers idle.
+/// Accumulators of a tile: `rows` x `columns`, the columns in two hardware vectors, so that 28 of 32 (or 12
+/// of 16) registers accumulate, two hold the row of B and A is broadcast from memory. Fewer rows leave the
+/// multipliers idle.
 struct TileShape {
   int rows;
-  int lanes;         // of a hardware vector
-  int columns;       // 2 * lanes: the width of a packed panel of B
-  int panel_rows;    // the rows rounded up to whole vectors: the width of a packed panel of A
+  int lanes;       // of a hardware vector
+  int columns;     // 2 * lanes: the width of a packed panel of B
+  int panel_rows;  // the rows rounded up to whole vectors: the width of a packed panel of A
 };
 TileShape tile_shape(const Target& target, ir::DType real);
 
-/// How a tile reads A: in place by rows (element (r, d) at r * lda + d), or from a packed panel [depth, panel_rows].
+/// How a tile reads A: in place by rows (element (r, d) at r * lda + d), or from a packed panel [depth,
+/// panel_rows].
 enum class LeftOperand { Rows, Panel };
 
-/// fn(a, lda, b, c, ldc, start, depth, columns): C[h, columns] = start + A B, for a panel B [depth, tile columns];
-/// `start` [tile columns] is what every row begins with, null: C += A B. Each element is one chain of fma over ascending
-/// depth that begins with `start` or zero, the same for every height and form.
+/// fn(a, lda, b, c, ldc, start, depth, columns): C[h, columns] = start + A B, for a panel B [depth, tile
+/// columns]; `start` [tile columns] is what every row begins with, null: C += A B. Each element is one chain
+/// of fma over ascending depth that begins with `start` or zero, the same for every height and form.
 llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height);
 
 /// The tiles of heights 1..rows as a constant array of functions.
 llvm::Value* tile_table(KernelBuilder& k, LeftOperand form);
 
-/// fn(source, ld, panels, columns, depth, count, step, stride): panel p of `count`, at panels + p * stride, gets
-/// panel[d][c] = source[d * ld + p * step + c], `width` elements wide; zeros where p * step + c >= columns.
+/// fn(source, ld, panels, columns, depth, count, step, stride): panel p of `count`, at panels + p * stride,
+/// gets panel[d][c] = source[d * ld + p * step + c], `width` elements wide; zeros where p * step + c >=
+/// columns.
 llvm::Function* pack_rows_function(KernelBuilder& k, int width);
 
-/// fn(source, ld, panel, columns, depth): panel[d][c] = source[c * ld + d], `width` elements wide. Columns past the
-/// last repeat it. Writes up to one vector of rows past `depth`.
+/// fn(source, ld, panel, columns, depth): panel[d][c] = source[c * ld + d], `width` elements wide. Columns
+/// past the last repeat it. Writes up to one vector of rows past `depth`.
 llvm::Function* pack_transposed_function(KernelBuilder& k, int width);
 
 /// fn(source, ld, copy, rows, depth, stride): copy[r * stride + d] = source[r * ld + d].

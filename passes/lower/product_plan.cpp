@@ -14,8 +14,8 @@ using ir::Dim;
 constexpr int64_t kStripColumns = 32;
 // Enough tasks for the cores of a desktop machine, where a product is large enough to have them.
 constexpr int64_t kTasks = 12;
-// A task's block of C: panels of B [k block, columns] and the rows of A that pass over them stay in the second-level
-// cache. Below the least height a task packs more than it multiplies.
+// A task's block of C: panels of B [k block, columns] and the rows of A that pass over them stay in the
+// second-level cache. Below the least height a task packs more than it multiplies.
 constexpr int64_t kBlockStrips = 4, kBlockColumns = kBlockStrips * kStripColumns;
 constexpr int64_t kBlockRows = 256, kLeastRows = 56;
 constexpr int64_t kPartDepth = 256;
@@ -34,15 +34,17 @@ struct Cut {
   int64_t panel_rows = 0;  // greatest number of rows of A in panels: form tn
 };
 
-/// Forms nt and nn: m is the number of tokens. More than one block of rows repeats the packing of B, so that few
-/// tokens are cut by columns alone.
+/// Forms nt and nn: m is the number of tokens. More than one block of rows repeats the packing of B, so that
+/// few tokens are cut by columns alone.
 Cut cut_forward(const Product& product) {
   const int64_t strips = ceiling(product.n, kStripColumns);
   const int64_t narrow = std::clamp<int64_t>(strips / kTasks, 1, kBlockStrips);
   const int64_t wide = std::min(strips, kBlockStrips);
   const Dim tall = ceildiv(product.m, kBlockRows);
   const Dim many = min(Dim(1), tall - 1);  // 1 from the second block of rows on
-  auto choose = [&](int64_t few_rows, int64_t many_rows) { return Dim(few_rows) + Dim(many_rows - few_rows) * many; };
+  auto choose = [&](int64_t few_rows, int64_t many_rows) {
+    return Dim(few_rows) + Dim(many_rows - few_rows) * many;
+  };
 
   Cut cut;
   cut.column_blocks = choose(ceiling(strips, narrow), ceiling(strips, wide));
@@ -73,7 +75,8 @@ Cut cut_weight_gradient(const Product& product) {
 Dim scratch_bytes(const Cut& cut, int64_t depth, int64_t bytes) {
   const int64_t panels_b = depth * kBlockColumns + kPanelRows * kTileColumns;
   const int64_t copied_rows = kTileRows * (depth + kPanelRows);
-  const int64_t panels_a = cut.panel_rows * 4 / 3 * depth + kPanelRows * depth;  // 8 columns for 6 rows at worst
+  const int64_t panels_a =
+      cut.panel_rows * 4 / 3 * depth + kPanelRows * depth;  // 8 columns for 6 rows at worst
   const int64_t elements = kBlockColumns + panels_b + std::max(copied_rows, cut.panel_rows ? panels_a : 0);
   return ceiling(elements * bytes, 64) * 64;
 }
@@ -85,8 +88,8 @@ ir::Attributes real_attribute(const Lowering& lowering) { return {{"f", lowering
 namespace {
 
 /// out[i] (+)= parts[0][i] + parts[1][i] + ...
-void lower_add_parts(Lowering& lowering, ir::Arg out, ir::Arg parts, bool wide, const Dim& elements, const Dim& count,
-                     const Dim& accumulate) {
+void lower_add_parts(Lowering& lowering, ir::Arg out, ir::Arg parts, bool wide, const Dim& elements,
+                     const Dim& count, const Dim& accumulate) {
   ir::Record record;
   record.kernel = {"add_parts", {{"f", lowering.real_name()}, {"wide", wide}}};
   record.tasks = ceildiv(elements, 4096);
@@ -128,8 +131,9 @@ void lower_product(Lowering& lowering, const Product& product) {
       in_parts ? lowering.temporary("parts", product.m * n * cut.parts * Dim(bytes)) : product.c.pointer;
 
   ir::Record record;
-  record.kernel = {"product",
-                   {{"f", lowering.real_name()}, {"form", product.form}, {"depth", depth}, {"columns", kBlockColumns}}};
+  record.kernel = {
+      "product",
+      {{"f", lowering.real_name()}, {"form", product.form}, {"depth", depth}, {"columns", kBlockColumns}}};
   record.tasks = cut.row_blocks * cut.column_blocks * cut.parts;
   record.args = {out, product.a.pointer, product.b.pointer, product.bias};
   for (const Dim& number : {product.m, n, product.k, Dim(product.c.stride), Dim(product.a.stride),
@@ -142,7 +146,8 @@ void lower_product(Lowering& lowering, const Product& product) {
   record.flops = Dim(2) * product.m * n * product.k;
   record.bytes = (product.m * product.k + product.k * n + product.m * n) * Dim(bytes);
   lowering.call(std::move(record));
-  if (in_parts) lower_add_parts(lowering, product.c.pointer, out, false, product.m * n, cut.parts, product.accumulate);
+  if (in_parts)
+    lower_add_parts(lowering, product.c.pointer, out, false, product.m * n, cut.parts, product.accumulate);
 }
 
 void lower_column_sum(Lowering& lowering, const ir::Attributes& attributes, ir::Arg out, const Location& dy,
@@ -160,8 +165,8 @@ void lower_column_sum(Lowering& lowering, const ir::Attributes& attributes, ir::
   record.kernel = {"column_sum", {{"f", lowering.real_name()}, {"parts", in_parts}}};
   record.tasks = parts * Dim(stripes);
   record.args = {target, dy.pointer};
-  for (const Dim& number : {rows, Dim(dy.width), Dim(dy.stride), accumulate, Dim(stripes), parts, Dim(cancelled[0]),
-                            Dim(cancelled[1])}) {
+  for (const Dim& number : {rows, Dim(dy.width), Dim(dy.stride), accumulate, Dim(stripes), parts,
+                            Dim(cancelled[0]), Dim(cancelled[1])}) {
     record.args.push_back(Lowering::integer(number));
   }
   record.flops = rows * Dim(dy.width);

@@ -56,7 +56,8 @@ struct Chunk {
     const double lse = log_sum(row);
     double uniform = 0;
     for (int64_t v = 0; v < width; ++v) uniform += lse - logit(row, v);
-    return (1 - smoothing) * (lse - logit(row, targets[static_cast<size_t>(row)])) + smoothing / double(width) * uniform;
+    return (1 - smoothing) * (lse - logit(row, targets[static_cast<size_t>(row)])) +
+           smoothing / double(width) * uniform;
   }
   double gradient(int64_t row, int64_t v, double smoothing) const {
     if (!counts(row)) return 0;
@@ -75,27 +76,34 @@ class LossTest : public testing::TestWithParam<std::string> {
   template <class T>
   void check(double smoothing, double spread, double mean) {
     const codegen::Target target = target_of(GetParam());
-    const JitKernel losses({"softmax_loss", {{"f", real_name<T>()}, {"gradient", true}, {"smoothing", smoothing}}}, target);
-    const JitKernel loss_only({"softmax_loss", {{"f", real_name<T>()}, {"gradient", false}, {"smoothing", smoothing}}}, target);
+    const JitKernel losses(
+        {"softmax_loss", {{"f", real_name<T>()}, {"gradient", true}, {"smoothing", smoothing}}}, target);
+    const JitKernel loss_only(
+        {"softmax_loss", {{"f", real_name<T>()}, {"gradient", false}, {"smoothing", smoothing}}}, target);
     for (int64_t rows : {1, 3, 17}) {
       for (int64_t width : {1, 2, 15, 16, 17, 33, 100}) {
-        SCOPED_TRACE("rows " + std::to_string(rows) + " width " + std::to_string(width) + " " + real_name<T>());
+        SCOPED_TRACE("rows " + std::to_string(rows) + " width " + std::to_string(width) + " " +
+                     real_name<T>());
         Chunk<T> chunk(rows, width, spread);
         const Chunk<T> before = chunk;
         std::vector<double> row_losses(static_cast<size_t>(rows), -1), without(static_cast<size_t>(rows), -1);
         double count = double(chunk.count());
         const int64_t rows_per_task = 2, tasks = (rows + 1) / 2;
-        loss_only.run({chunk.logits, without, chunk.targets, chunk.mask, rows, width, chunk.stride, kIgnore, rows_per_task},
+        loss_only.run({chunk.logits, without, chunk.targets, chunk.mask, rows, width, chunk.stride, kIgnore,
+                       rows_per_task},
                       tasks, 0, TaskOrder::Backward);
-        losses.run({chunk.logits, row_losses, chunk.targets, chunk.mask, rows, width, chunk.stride, kIgnore, rows_per_task,
-                    &count, &mean},
+        losses.run({chunk.logits, row_losses, chunk.targets, chunk.mask, rows, width, chunk.stride, kIgnore,
+                    rows_per_task, &count, &mean},
                    tasks, 0, TaskOrder::Backward);
         EXPECT_EQ(row_losses, without);
         const double scale = mean != 0 ? 1 / count : 1, tolerance = sizeof(T) == 4 ? 2e-6 : 1e-14;
         for (int64_t i = 0; i < rows; ++i) {
-          ASSERT_NEAR(row_losses[static_cast<size_t>(i)], before.loss(i, smoothing), tolerance * 10 * (1 + spread)) << i;
+          ASSERT_NEAR(row_losses[static_cast<size_t>(i)], before.loss(i, smoothing),
+                      tolerance * 10 * (1 + spread))
+              << i;
           for (int64_t v = 0; v < width; ++v) {
-            ASSERT_NEAR(chunk.logit(i, v), scale * before.gradient(i, v, smoothing), tolerance * (1 + spread)) << i << ", " << v;
+            ASSERT_NEAR(chunk.logit(i, v), scale * before.gradient(i, v, smoothing), tolerance * (1 + spread))
+                << i << ", " << v;
           }
         }
       }
@@ -119,8 +127,9 @@ TEST_P(LossTest, LargeLogits) {
 }
 
 TEST_P(LossTest, NothingCounts) {
-  const JitKernel losses({"softmax_loss", {{"f", std::string("f32")}, {"gradient", true}, {"smoothing", 0.0}}},
-                         target_of(GetParam()));
+  const JitKernel losses(
+      {"softmax_loss", {{"f", std::string("f32")}, {"gradient", true}, {"smoothing", 0.0}}},
+      target_of(GetParam()));
   std::vector<float> logits(20, kNaN);
   std::vector<int32_t> targets(2, kIgnore);
   std::vector<double> row_losses(2, 5);
@@ -131,8 +140,9 @@ TEST_P(LossTest, NothingCounts) {
 }
 
 TEST_P(LossTest, NaNStaysNaN) {
-  const JitKernel losses({"softmax_loss", {{"f", std::string("f32")}, {"gradient", true}, {"smoothing", 0.0}}},
-                         target_of(GetParam()));
+  const JitKernel losses(
+      {"softmax_loss", {{"f", std::string("f32")}, {"gradient", true}, {"smoothing", 0.0}}},
+      target_of(GetParam()));
   std::vector<float> logits(40, 0.5f);
   logits[18] = kNaN;
   std::vector<int32_t> targets(2, 3);
@@ -147,8 +157,9 @@ TEST_P(LossTest, Logprobs) {
   const JitKernel logprob({"softmax_logprob", {{"f", std::string("f32")}}}, target_of(GetParam()));
   Chunk<float> chunk(17, 37, 2);
   std::vector<float> out(17, 9);
-  logprob.run({chunk.logits, out, chunk.targets, chunk.mask, chunk.rows, chunk.width, chunk.stride, kIgnore, 4}, 5, 0,
-              TaskOrder::Backward);
+  logprob.run(
+      {chunk.logits, out, chunk.targets, chunk.mask, chunk.rows, chunk.width, chunk.stride, kIgnore, 4}, 5, 0,
+      TaskOrder::Backward);
   for (int64_t i = 0; i < 17; ++i) EXPECT_NEAR(out[static_cast<size_t>(i)], -chunk.loss(i, 0), 1e-5) << i;
 }
 
@@ -162,7 +173,8 @@ TEST_P(LossTest, CountsSumsAndCountedRows) {
 
   std::vector<float> rows(17 * 37, 9);
   JitKernel({"counted_rows", {{"f", std::string("f32")}}}, target)
-      .run({rows, chunk.logits, chunk.targets, chunk.mask, chunk.rows, chunk.width, chunk.stride, kIgnore, 4}, 5, 0);
+      .run({rows, chunk.logits, chunk.targets, chunk.mask, chunk.rows, chunk.width, chunk.stride, kIgnore, 4},
+           5, 0);
   for (int64_t i = 0; i < 17; ++i) {
     for (int64_t v = 0; v < 37; ++v) {
       ASSERT_EQ(rows[static_cast<size_t>(i * 37 + v)], chunk.counts(i) ? chunk.logit(i, v) : 0.0);

@@ -55,8 +55,9 @@ struct Case {
   TaskOrder order = TaskOrder::Together;
 
   std::string text() const {
-    return form + " " + level + " M=" + std::to_string(m) + " N=" + std::to_string(n) + " K=" + std::to_string(k) +
-           " row blocks " + std::to_string(row_blocks) + (accumulate ? " accumulate" : "") + (bias ? " bias" : "");
+    return form + " " + level + " M=" + std::to_string(m) + " N=" + std::to_string(n) +
+           " K=" + std::to_string(k) + " row blocks " + std::to_string(row_blocks) +
+           (accumulate ? " accumulate" : "") + (bias ? " bias" : "");
   }
 };
 
@@ -64,8 +65,10 @@ template <class T>
 struct Operands {
   Matrix<T> a, b, c, bias;
   explicit Operands(const Case& test)
-      : a(test.form == "tn" ? Matrix<T>(test.k, test.m, test.padding) : Matrix<T>(test.m, test.k, test.padding)),
-        b(test.form == "nt" ? Matrix<T>(test.n, test.k, test.padding) : Matrix<T>(test.k, test.n, test.padding)),
+      : a(test.form == "tn" ? Matrix<T>(test.k, test.m, test.padding)
+                            : Matrix<T>(test.m, test.k, test.padding)),
+        b(test.form == "nt" ? Matrix<T>(test.n, test.k, test.padding)
+                            : Matrix<T>(test.k, test.n, test.padding)),
         c(test.m, test.n, test.padding),
         bias(1, test.n) {
     a.fill(1), b.fill(2), c.fill(3), bias.fill(4);
@@ -75,11 +78,12 @@ struct Operands {
 template <class T>
 void multiply(const Case& test, Operands<T>& o, T* c, int64_t rows, const T* a) {
   const int64_t strips = (test.n + 31) / 32, column_blocks = (strips + kColumns / 32 - 1) / (kColumns / 32);
-  const JitKernel& product =
-      kernel("product", {{"f", real_name<T>()}, {"form", test.form}, {"depth", kDepth}, {"columns", kColumns}}, test.level);
+  const JitKernel& product = kernel(
+      "product", {{"f", real_name<T>()}, {"form", test.form}, {"depth", kDepth}, {"columns", kColumns}},
+      test.level);
   product.run({c, const_cast<T*>(a), o.b.data, test.bias ? o.bias.data.data() : nullptr, rows, test.n, test.k,
-               o.c.stride, o.a.stride, o.b.stride, test.accumulate ? 1 : 0, test.row_blocks, column_blocks, test.parts,
-               test.m * test.n},
+               o.c.stride, o.a.stride, o.b.stride, test.accumulate ? 1 : 0, test.row_blocks, column_blocks,
+               test.parts, test.m * test.n},
               test.row_blocks * column_blocks * test.parts, kScratch, test.order);
 }
 
@@ -182,7 +186,8 @@ TEST_P(ProductTest, RowsDoNotDependOnTheBatch) {
       for (int64_t row : {0, 1, 13, 14, 37, 60}) {
         std::vector<float> alone(static_cast<size_t>(o.c.stride));
         multiply(test, o, alone.data(), 1, &o.a.at(row, 0));
-        for (int64_t j = 0; j < test.n; ++j) ASSERT_EQ(alone[static_cast<size_t>(j)], o.c.at(row, j)) << test.text();
+        for (int64_t j = 0; j < test.n; ++j)
+          ASSERT_EQ(alone[static_cast<size_t>(j)], o.c.at(row, j)) << test.text();
       }
     }
   }
@@ -197,8 +202,9 @@ TEST_P(ProductTest, ActivationAndResidual) {
       Matrix<float> x(m, n, 2), out(m, n, 1);
       x.fill(9);
       const int64_t column_blocks = (n + kColumns - 1) / kColumns;
-      const ir::Attributes attributes = {{"f", std::string("f32")}, {"form", std::string("nt")}, {"depth", kDepth},
-                                         {"columns", kColumns}, {"activation", std::string("relu")}, {"residual", 0.5}};
+      const ir::Attributes attributes = {
+          {"f", std::string("f32")}, {"form", std::string("nt")},         {"depth", kDepth},
+          {"columns", kColumns},     {"activation", std::string("relu")}, {"residual", 0.5}};
       const auto run = [&](Matrix<float>& c, Matrix<float>& to) {
         kernel("product", attributes, GetParam())
             .run({c.data, o.a.data, o.b.data, nullptr, m, n, test.k, c.stride, o.a.stride, o.b.stride, 0, 1,
@@ -243,11 +249,11 @@ void check_sum_of_parts(const std::string& level) {
   Matrix<float> out(1, elements);
   parts.fill(5), out.fill(6);
   const Matrix<float> before = out;
-  const JitKernel& add =
-      kernel("add_parts", {{"f", std::string("f32")}, {"wide", sizeof(Part) == 8}}, level);
+  const JitKernel& add = kernel("add_parts", {{"f", std::string("f32")}, {"wide", sizeof(Part) == 8}}, level);
   for (int64_t accumulate : {0, 1}) {
     out = before;
-    add.run({out.data, parts.data, elements, count, elements, accumulate, int64_t{3}}, 3, 0, TaskOrder::Backward);
+    add.run({out.data, parts.data, elements, count, elements, accumulate, int64_t{3}}, 3, 0,
+            TaskOrder::Backward);
     for (int64_t i = 0; i < elements; ++i) {
       const Part start = accumulate ? Part(before.at(0, i)) : Part(0);
       ASSERT_EQ(out.at(0, i), float(((start + parts.at(0, i)) + parts.at(1, i)) + parts.at(2, i)));
@@ -262,7 +268,8 @@ TEST_P(ProductTest, SumOfParts) {
 
 /// In parts the sums are doubles, one row for each part; else one row of T.
 template <class T>
-void check_column_sum(const std::string& level, int64_t rows, int64_t columns, int64_t parts, bool accumulate) {
+void check_column_sum(const std::string& level, int64_t rows, int64_t columns, int64_t parts,
+                      bool accumulate) {
   SCOPED_TRACE("rows " + std::to_string(rows) + " columns " + std::to_string(columns));
   Matrix<T> dy(rows, columns, 5), out(1, columns);
   Matrix<double> partial(parts, columns);
@@ -271,8 +278,8 @@ void check_column_sum(const std::string& level, int64_t rows, int64_t columns, i
   const int64_t stripes = (columns + 63) / 64;
   const JitKernel& sum = kernel("column_sum", {{"f", real_name<T>()}, {"parts", parts > 1}}, level);
   const SlotValue target = parts > 1 ? SlotValue(partial.data) : SlotValue(out.data);
-  sum.run({target, dy.data, rows, columns, dy.stride, accumulate ? 1 : 0, stripes, parts, 0, 0}, stripes * parts, 0,
-          TaskOrder::Backward);
+  sum.run({target, dy.data, rows, columns, dy.stride, accumulate ? 1 : 0, stripes, parts, 0, 0},
+          stripes * parts, 0, TaskOrder::Backward);
   for (int64_t p = 0; p < parts; ++p) {
     for (int64_t c = 0; c < columns; ++c) {
       double expected = accumulate ? double(before.at(0, c)) : 0.0;
@@ -297,11 +304,14 @@ TEST_P(ProductTest, ColumnSums) {
   }
 }
 
-// The tiles' loops keep all accumulators in registers: nothing moves between a vector register and the stack there.
+// The tiles' loops keep all accumulators in registers: nothing moves between a vector register and the stack
+// there.
 TEST_P(ProductTest, TilesDoNotSpill) {
   const std::string& text =
-      kernel("product", {{"f", std::string("f32")}, {"form", std::string("nt")}, {"depth", kDepth}, {"columns", kColumns}},
-             GetParam())
+      kernel(
+          "product",
+          {{"f", std::string("f32")}, {"form", std::string("nt")}, {"depth", kDepth}, {"columns", kColumns}},
+          GetParam())
           .assembly();
   const std::string height = GetParam() == "x86-64-v4" ? "14" : "6";
   const std::string name = "tc.tile_rows.f32." + height;
@@ -313,7 +323,8 @@ TEST_P(ProductTest, TilesDoNotSpill) {
     const size_t next = text.find('\n', at + 1);
     const std::string line = text.substr(at, next - at);
     const bool vector = line.find("mm") != std::string::npos;
-    if (vector && (line.find("fmadd") != std::string::npos || line.find("mulps") != std::string::npos)) ++multiplications;
+    if (vector && (line.find("fmadd") != std::string::npos || line.find("mulps") != std::string::npos))
+      ++multiplications;
     if (vector && line.find("(%rsp)") != std::string::npos) ++stack_moves;
     at = next;
   }

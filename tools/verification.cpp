@@ -69,7 +69,8 @@ void Verification::add_bits(const std::string& group, const std::string& name, b
 void Verification::compare(const std::string& group, const std::string& name,
                            const std::vector<double>& compiled, const std::vector<double>& expected,
                            double floor) {
-  // Gradients are long sums of terms that cancel (a key bias's to nothing): in float32 they keep fewer digits.
+  // Gradients are long sums of terms that cancel (a key bias's to nothing): in float32 they keep fewer
+  // digits.
   const bool sums = name.starts_with("grads:") || name.starts_with("params:");
   const double tolerance = joint_.real == ir::DType::F64 ? 1e-10 : sums ? 5e-5 : 1e-5;
   add(group, name, relative_error(compiled, expected, floor), tolerance);

@@ -29,6 +29,7 @@ class Verification {
 
   std::vector<Check> checks;
   std::string differences_note;  // "12 of 148 parameters"
+  std::string bits;              // a hash of output, loss and gradients: equal bits, equal text
 
  private:
   bool has(const char* entry) const { return joint_.entry(entry) != nullptr; }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
 #include "tools/random.h"
 #include "tools/report.h"
 #include "tools/verification.h"
@@ -141,6 +143,10 @@ Verification::Results Verification::results_with(int threads) {
 
 void Verification::threads() {
   const Results one = results_with(1);
+  std::string all(one.output.begin(), one.output.end());
+  all.append(one.gradients.begin(), one.gradients.end());
+  all.append(reinterpret_cast<const char*>(&one.mean), sizeof one.mean);
+  bits = llvm::utohexstr(llvm::xxh3_64bits(all));
   for (int count = 2; count <= 4; ++count) {
     add_bits("threads", std::to_string(count) + " as 1", results_with(count) == one);
   }

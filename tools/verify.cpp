@@ -70,8 +70,10 @@ void print_json(const ir::Module& module, const ir::Point& point, const Verifica
   auto& out = llvm::outs();
   out << formatv(
       "{{\"model\": \"{0}\", \"precision\": \"{1}\", \"B\": {2}, \"T\": {3}, \"S\": {4}, \"ok\": {5}, "
+      "\"bits\": \"{6}\", "
       "\"checks\": [",
-      module.name, ir::dtype_name(module.real), point[Symbol::B], point[Symbol::T], point[Symbol::S], ok);
+      module.name, ir::dtype_name(module.real), point[Symbol::B], point[Symbol::T], point[Symbol::S], ok,
+      verification.bits);
   bool first = true;
   for (const Check& check : verification.checks) {
     out << (first ? "\n" : ",\n")

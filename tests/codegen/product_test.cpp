@@ -11,7 +11,14 @@ namespace tfc::test {
 namespace {
 
 constexpr int64_t kDepth = 32, kColumns = 64;  // a small k block, so that small sizes have several
-constexpr int64_t kScratch = 1 << 20;
+
+/// As passes/lower/product_plan.cpp sizes it: what every row begins with, panels of B, panels or copied rows
+/// of A.
+int64_t scratch_bytes(int64_t block_rows, int64_t element_bytes) {
+  const int64_t panels_b = kDepth * kColumns + 16 * 32, copied_rows = 14 * (kDepth + 16);
+  const int64_t panels_a = (block_rows + 14) * 4 / 3 * kDepth + 16 * kDepth;
+  return (kColumns + panels_b + std::max(copied_rows, panels_a)) * element_bytes;
+}
 
 template <class T>
 struct Matrix {
@@ -84,7 +91,8 @@ void multiply(const Case& test, Operands<T>& o, T* c, int64_t rows, const T* a) 
   product.run({c, const_cast<T*>(a), o.b.data, test.bias ? o.bias.data.data() : nullptr, rows, test.n, test.k,
                o.c.stride, o.a.stride, o.b.stride, test.accumulate ? 1 : 0, test.row_blocks, column_blocks,
                test.parts, test.m * test.n},
-              test.row_blocks * column_blocks * test.parts, kScratch, test.order);
+              test.row_blocks * column_blocks * test.parts,
+              scratch_bytes((rows + test.row_blocks - 1) / test.row_blocks, sizeof(T)), test.order);
 }
 
 template <class T>
@@ -209,7 +217,7 @@ TEST_P(ProductTest, ActivationAndResidual) {
         kernel("product", attributes, GetParam())
             .run({c.data, o.a.data, o.b.data, nullptr, m, n, test.k, c.stride, o.a.stride, o.b.stride, 0, 1,
                   column_blocks, 1, 0, to.data, to.stride, x.data, x.stride},
-                 column_blocks, kScratch);
+                 column_blocks, scratch_bytes(m, sizeof(float)));
       };
       run(o.c, out);
       Matrix<float> alone(m, n);

@@ -12,7 +12,6 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 
 namespace tfc::test {
 
@@ -42,23 +41,9 @@ std::string emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::
 
 }  // namespace
 
-JitKernel::JitKernel(const ir::KernelSpec& spec, const codegen::Target& target, int optimisation)
-    : impl_(std::make_unique<Impl>()) {
-  compile([&](llvm::Module& module) { return codegen::emit_kernel(module, target, spec, "kernel"); }, target,
-          optimisation);
-}
-
-JitKernel::JitKernel(const Emit& emit, ir::DType real, const codegen::Target& target, int optimisation)
-    : impl_(std::make_unique<Impl>()) {
-  compile(
-      [&](llvm::Module& module) {
-        codegen::KernelBuilder builder(module, target, "kernel", real);
-        return emit(builder);
-      },
-      target, optimisation);
-}
-
-void JitKernel::compile(const EmitIn& emit, const codegen::Target& target, int optimisation) {
+/// The kernel's code in the form asked for.
+static std::string compiled(const std::function<llvm::Function*(llvm::Module&)>& emit, const codegen::Target& target,
+                            int optimisation, llvm::CodeGenFileType kind) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::LLVMContext context;
@@ -66,17 +51,36 @@ void JitKernel::compile(const EmitIn& emit, const codegen::Target& target, int o
   std::unique_ptr<llvm::TargetMachine> machine = codegen::make_target_machine(target, optimisation);
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
-  llvm::Function* function = emit(module);
-  function->setLinkage(llvm::GlobalValue::ExternalLinkage);
+  emit(module)->setLinkage(llvm::GlobalValue::ExternalLinkage);
   codegen::optimise(module, *machine, optimisation);
+  return emit_file(module, *machine, kind);
+}
 
-  std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);  // code generation changes what it reads
-  assembly_ = emit_file(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
-  const std::string object = emit_file(module, *machine, llvm::CodeGenFileType::ObjectFile);
+JitKernel::JitKernel(const ir::KernelSpec& spec, const codegen::Target& target, int optimisation)
+    : impl_(std::make_unique<Impl>()), target_(target), optimisation_(optimisation) {
+  emit_ = [spec, target](llvm::Module& module) { return codegen::emit_kernel(module, target, spec, "kernel"); };
+  compile();
+}
+
+JitKernel::JitKernel(const Emit& emit, ir::DType real, const codegen::Target& target, int optimisation)
+    : impl_(std::make_unique<Impl>()), target_(target), optimisation_(optimisation) {
+  emit_ = [emit, real, target](llvm::Module& module) {
+    codegen::KernelBuilder builder(module, target, "kernel", real);
+    return emit(builder);
+  };
+  compile();
+}
+
+void JitKernel::compile() {
+  const std::string object = compiled(emit_, target_, optimisation_, llvm::CodeGenFileType::ObjectFile);
   impl_->jit = expect(llvm::orc::LLJITBuilder().create());
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kernel.o");
   if (auto error = impl_->jit->addObjectFile(std::move(buffer))) ir::compiler_fault(llvm::toString(std::move(error)));
   impl_->function = expect(impl_->jit->lookup("kernel")).toPtr<KernelFunction>();
+}
+
+std::string JitKernel::assembly() const {
+  return compiled(emit_, target_, optimisation_, llvm::CodeGenFileType::AssemblyFile);
 }
 
 JitKernel::~JitKernel() = default;
@@ -87,11 +91,8 @@ void JitKernel::run(const std::vector<SlotValue>& slots, int64_t tasks, int64_t 
   const size_t bytes = (static_cast<size_t>(scratch_bytes) + 63) / 64 * 64;
   std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, bytes + 64), std::free);
   std::memset(scratch.get(), 0xff, bytes + 64);
-  if (order == TaskOrder::Together) {
-    impl_->function(words.data(), 0, tasks, scratch.get());
-    return;
-  }
-  for (int64_t i = 0; i < tasks; ++i) {
+  if (order == TaskOrder::Together) impl_->function(words.data(), 0, tasks, scratch.get());
+  for (int64_t i = 0; i < tasks && order != TaskOrder::Together; ++i) {
     const int64_t task = order == TaskOrder::Forward ? i : tasks - 1 - i;
     impl_->function(words.data(), task, task + 1, scratch.get());
   }

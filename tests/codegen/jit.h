@@ -45,16 +45,18 @@ class JitKernel {
   void run(const std::vector<SlotValue>& slots, int64_t tasks, int64_t scratch_bytes,
            TaskOrder order = TaskOrder::Together) const;
 
-  /// What the code generator made of it.
-  const std::string& assembly() const { return assembly_; }
+  /// What the code generator makes of it; compiles once more.
+  std::string assembly() const;
 
  private:
   using EmitIn = std::function<llvm::Function*(llvm::Module&)>;
-  void compile(const EmitIn& emit, const codegen::Target& target, int optimisation);
+  void compile();
 
   struct Impl;
   std::unique_ptr<Impl> impl_;
-  std::string assembly_;
+  EmitIn emit_;
+  codegen::Target target_;
+  int optimisation_;
 };
 
 /// The x86-64 levels that this machine can run: "x86-64-v2" ... (always at least one).

@@ -25,7 +25,7 @@ using Reference = std::function<long double(long double)>;
 /// y = f(x) for all elements, in vectors of 16 or one by one.
 JitKernel map_kernel(Function f, DType real, const std::string& level, bool scalar = false) {
   return JitKernel(
-      [&](KernelBuilder& k) {
+      [f, scalar](KernelBuilder& k) {
         k.for_tasks([&](Val) {
           if (scalar) {
             k.loop("x", k.integer(2), [&](Val i) { k.store(k.pointer(1), i, f(k.load(k.pointer(0), i))); });

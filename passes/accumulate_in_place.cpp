@@ -11,20 +11,30 @@ using ir::NodeId;
 using ir::OpKind;
 using ir::Value;
 
-/// The kernel that can add its result to what is in memory, or "".
-std::string_view accumulating_kernel(OpKind op) {
-  if (op == OpKind::LinearDw) return "product";
-  if (op == OpKind::ColumnSum) return "column_sum";
-  return "";
+/// Can the gradient's kernel add to what is in memory?
+bool can_accumulate(const Graph& graph, Value gradient, Value kept) {
+  switch (graph.node(gradient.node).op) {
+    case OpKind::LinearDw:
+    case OpKind::ColumnSum:
+    case OpKind::EmbeddingGrad:
+      return true;
+    case OpKind::LinearCrossEntropyGrad:  // dw; its other results are needed before later contributions are made
+      return gradient.result == 3 && graph.node(kept.node).op == OpKind::State;
+    default:
+      return false;
+  }
 }
 
 /// add(kept, gradient) that takes over `kept`
 bool fuse_accumulation(Graph& graph, NodeId add) {
   if (graph.node(add).op != OpKind::Add || graph.node(add).donates != 0) return false;
   const Value gradient = graph.operand(add, 1);
-  const std::string_view kernel = accumulating_kernel(graph.node(gradient.node).op);
-  if (kernel.empty() || only_reader(graph, gradient) != add) return false;
-  fuse_nodes(graph, {gradient.node, add}, {{add, 0}}, kernel, graph.node(gradient.node).name + "+kept");
+  if (!can_accumulate(graph, gradient, graph.operand(add, 0)) || only_reader(graph, gradient) != add) return false;
+  std::vector<Value> results = {{add, 0}};
+  for (uint32_t i = 0; i < graph.node(gradient.node).results.size(); ++i) {
+    if (i != gradient.result) results.push_back({gradient.node, i});
+  }
+  fuse_nodes(graph, {gradient.node, add}, results, "accumulate", graph.node(gradient.node).name + "+kept");
   return true;
 }
 

@@ -55,15 +55,19 @@ llvm::Function* emit_embedding(KernelBuilder& k, const ir::KernelSpec& spec) {
   return k.finish();
 }
 
-/// embedding_grad {width = D, rows = V, scale, columns}   slots: dtable, dy, ids, mask (or null), tokens, stride of dy
-/// A task is a stripe of `columns` columns: zeroes it, then adds every token's row in order.
+/// embedding_grad {width = D, rows = V, scale, columns, kept}
+/// slots: dtable, dy, ids, mask (or null), tokens, stride of dy
+/// A task is a stripe of `columns` columns: zeroes it unless what it holds is `kept`, then adds every token's row in
+/// order.
 llvm::Function* emit_embedding_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
   const double scale = spec.attributes.real("scale");
   const int64_t D = spec.attributes.integer("width"), columns = spec.attributes.integer("columns");
   k.for_tasks([&](Val task) {
     const Val first = task * columns, width = k.min(k.index(columns), k.index(D) - first);
     const Ptr stripe = k.at(k.pointer(0), first), dy = k.at(k.pointer(1), first);
-    k.loop("row", k.index(spec.attributes.integer("rows")), [&](Val row) { k.zero(k.at(stripe, row * D), width); });
+    if (!spec.attributes.flag("kept")) {
+      k.loop("row", k.index(spec.attributes.integer("rows")), [&](Val row) { k.zero(k.at(stripe, row * D), width); });
+    }
     k.loop("token", k.integer(4), [&](Val token) {
       k.if_(is_real(k, 3, token), [&] {
         const Ptr out = k.at(stripe, k.to_index(k.load(k.pointer(2, DType::I32), token)) * D);

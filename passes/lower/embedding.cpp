@@ -38,17 +38,20 @@ void lower_Embedding(Lowering& l) {
 }
 
 
-/// A row of zeros is written for each row of the table, and read, added and written for each token.
+/// A row of zeros is written for each row of the table, unless it holds something to add to, and a row is read, added
+/// and written for each token.
 void lower_EmbeddingGrad(Lowering& l) {
+  const bool kept = l.accumulates(l.result());
   const Type& dy = l.type(l.operand(0));
   const int64_t D = static_width(dy), V = l.attributes().integer("rows"), columns = D >= 512 ? 64 : 16;
   const Location from = l.locate(l.operand(0));
   l.call(kernel_call(l, "embedding_grad",
-                     {{"width", D}, {"rows", V}, {"scale", l.attributes().real("scale")}, {"columns", columns}},
+                     {{"width", D}, {"rows", V}, {"scale", l.attributes().real("scale")}, {"columns", columns},
+                      {"kept", kept}},
                      (D + columns - 1) / columns,
                      {l.pointer(l.result()), from.pointer, l.pointer(l.operand(1)), l.pointer(l.operand(2)),
                       integer(dy.rows()), integer(from.stride)},
-                     dy.elements(), 3 * dy.elements() + V * D));
+                     dy.elements(), 3 * dy.elements() + (kept ? 0 : V * D)));
 }
 
 void lower_AddRows(Lowering& l) {

@@ -34,25 +34,68 @@ Value FusedBody::outer_result(Value inner) const {
 
 namespace {
 
-/// add(kept, linear_dw(dy, x)): the product continues what is in memory.
-void lower_accumulated_product(Lowering& l, const FusedBody& body, NodeId dw) {
-  const ir::Type& type = l.type(l.result());
-  Product product;
-  product.form = "tn";
-  product.c = l.locate(l.result());
-  product.a = l.locate(body.outer_operand(dw, 0));
-  product.b = l.locate(body.outer_operand(dw, 1));
-  product.m = type.shape[0];
-  product.n = *type.shape[1].constant();
-  product.k = l.type(body.outer_operand(dw, 0)).rows();
-  product.accumulate = 1;
-  lower_product(l, product);
-}
+/// One primitive of a body, lowered as if it stood outside: its operands are the fused node's, and a result that the
+/// body adds to something kept lives where the sum does.
+class LoweringInBody : public Lowering {
+ public:
+  LoweringInBody(const FusedBody& body, NodeId inner) : body_(body), outer_(body.lowering), inner_(inner) {}
 
-/// add(kept, column_sum(dy))
-void lower_accumulated_column_sum(Lowering& l, const FusedBody& body, NodeId sum) {
-  const Value dy = body.outer_operand(sum, 0);
-  lower_column_sum(l, body.graph.node(sum).attributes, l.pointer(l.result()), l.locate(dy), l.type(dy).rows(), 1);
+  const ir::Module& module() const override { return outer_.module(); }
+  const ir::Graph& graph() const override { return body_.graph; }
+  NodeId id() const override { return inner_; }
+  bool used(Value value) const override { return outer_.used(outside(value)); }
+  Location locate(Value value) override { return outer_.locate(outside(value)); }
+  bool accumulates(Value result) const override { return sum_of(result).valid(); }
+  ir::Arg temporary(const std::string& name, ir::Dim bytes) override { return outer_.temporary(name, bytes); }
+  ir::Arg constant(const std::string& name, const std::vector<double>& values) override {
+    return outer_.constant(name, values);
+  }
+  void call(ir::Record record) override { outer_.call(std::move(record)); }
+  void loop(ir::Dim iterations, const std::function<void()>& body) override {
+    outer_.loop(std::move(iterations), body);
+  }
+
+ private:
+  NodeId sum_of(Value result) const {
+    for (const ir::Use& use : body_.graph.uses(result)) {
+      if (body_.graph.node(use.node).op == OpKind::Add) return use.node;
+    }
+    return {};
+  }
+
+  Value outside(Value value) const {
+    if (!value.valid()) return {};
+    const ir::Node& producer = body_.graph.node(value.node);
+    if (producer.op == OpKind::Argument) {
+      return outer_.operand(static_cast<uint32_t>(producer.attributes.integer("index")));
+    }
+    const NodeId sum = sum_of(value);
+    return body_.outer_result(sum.valid() ? Value{sum, 0} : value);
+  }
+
+  const FusedBody& body_;
+  Lowering& outer_;
+  const NodeId inner_;
+};
+
+/// add(kept, gradient): the gradient's own kernel, which adds to memory.
+void lower_accumulation(const FusedBody& body) {
+  for (NodeId id : body.graph.nodes()) {
+    LoweringInBody inside(body, id);
+    switch (body.graph.node(id).op) {
+      case OpKind::LinearDw:
+        return lower_LinearDw(inside);
+      case OpKind::ColumnSum:
+        return lower_ColumnSum(inside);
+      case OpKind::EmbeddingGrad:
+        return lower_EmbeddingGrad(inside);
+      case OpKind::LinearCrossEntropyGrad:
+        return lower_LinearCrossEntropyGrad(inside);
+      default:
+        continue;
+    }
+  }
+  ir::compiler_fault("'" + body.lowering.node().name + "' accumulates nothing that a kernel could");
 }
 
 }  // namespace
@@ -60,15 +103,10 @@ void lower_accumulated_column_sum(Lowering& l, const FusedBody& body, NodeId sum
 void lower_fused(Lowering& l) {
   const FusedBody body{l, *l.node().body};
   const std::string& kernel = l.attributes().text("kernel");
-  if (const NodeId dw = body.find(OpKind::LinearDw); kernel == "product" && dw.valid()) {
-    return lower_accumulated_product(l, body, dw);
-  }
+  if (kernel == "accumulate") return lower_accumulation(body);
   for (OpKind op : {OpKind::Linear, OpKind::LinearDx}) {
     const NodeId product = body.find(op);
     if (kernel == "product" && product.valid()) return lower_product_with_epilogue(l, body, product);
-  }
-  if (const NodeId sum = body.find(OpKind::ColumnSum); kernel == "column_sum" && sum.valid()) {
-    return lower_accumulated_column_sum(l, body, sum);
   }
   if (kernel == "gate") return lower_gate(l, body);
   if (kernel == "gate_grad") return lower_gate_grad(l, body);

@@ -50,12 +50,14 @@ void lower_LinearDw(Lowering& lowering) {
   product.m = dw.shape[0];
   product.n = static_size(dw.shape[1]);
   product.k = lowering.type(lowering.operand(0)).rows();
+  product.accumulate = lowering.accumulates(lowering.result()) ? 1 : 0;
   lower_product(lowering, product);
 }
 
 void lower_ColumnSum(Lowering& lowering) {
-  lower_column_sum(lowering, lowering.attributes(), lowering.pointer(lowering.result()), lowering.locate(lowering.operand(0)),
-                   lowering.type(lowering.operand(0)).rows(), 0);
+  lower_column_sum(lowering, lowering.attributes(), lowering.pointer(lowering.result()),
+                   lowering.locate(lowering.operand(0)), lowering.type(lowering.operand(0)).rows(),
+                   lowering.accumulates(lowering.result()) ? 1 : 0);
 }
 
 }  // namespace tfc::passes

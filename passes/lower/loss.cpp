@@ -166,13 +166,14 @@ void lower_LinearCrossEntropyGrad(Lowering& lowering) {
   ir::Arg counted;
   if (wants_weight) counted = lowering.temporary("counted", min(Dim(head.chunk), head.rows) * Dim(head.width * head.bytes));
 
+  const bool kept = lowering.accumulates(lowering.result(3));
   head.lower_count(count);
   head.for_chunks([&] {
     const Dim accumulate = min(Dim(1), Dim(ir::Symbol::I));
     head.lower_logits();
     lower_softmax_loss(lowering, head, losses, {count, mean});
     if (wants_hidden) lower_hidden_gradient(lowering, head);
-    if (wants_weight) lower_weight_gradient(lowering, head, counted, accumulate);
+    if (wants_weight) lower_weight_gradient(lowering, head, counted, kept ? Dim(1) : accumulate);
     if (wants_bias) {
       lower_column_sum(lowering, {}, lowering.pointer(lowering.result(4)), head.logits, head.chunk_rows, accumulate);
     }

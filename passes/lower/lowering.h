@@ -41,6 +41,10 @@ class Lowering {
   virtual Location locate(ir::Value value) = 0;
   ir::Arg pointer(ir::Value value) { return locate(value).pointer; }
 
+  /// Is the result added to what its memory holds, instead of stored there? Asked of linear_dw, column_sum,
+  /// embedding_grad and linear_cross_entropy_grad's dw, which accumulate-in-place fuses with such a sum.
+  virtual bool accumulates(ir::Value result) const { return false; }
+
   /// Workspace that lives only while this node's records run.
   virtual ir::Arg temporary(const std::string& name, ir::Dim bytes) = 0;
 

@@ -114,9 +114,11 @@ int train_text(Trainer& trainer, const std::string& folder) {
   Text text;
   int status = kDone;
   if (!read_text((std::filesystem::path(folder) / run.data).string(), run, text, status)) return status;
+  int64_t numbers = 0;
+  for (const tc_parameter& parameter : trainer.model().parameters()) numbers += parameter.elements;
   auto& out = llvm::outs();
   out << llvm::formatv("{0} bytes to train on, {1} to validate; {2} parameters\n", text.train.size(),
-                       text.validation.size(), trainer.model().info().parameter_block);
+                       text.validation.size(), numbers);
   Random random(static_cast<uint64_t>(run.seed) + 1);
   auto since = std::chrono::steady_clock::now();
   double loss = 0, targets = 0;

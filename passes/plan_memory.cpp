@@ -14,6 +14,8 @@ using ir::Dim;
 using ir::Plan;
 using ir::Point;
 
+constexpr size_t kFewBuffers = 2000;
+
 /// A slot in the making: the distinct sizes of its buffers.
 struct Slot {
   std::vector<Dim> sizes;
@@ -73,6 +75,30 @@ class Assigner {
     return result;
   }
 
+  /// Buffers from the largest to the smallest, each into the first slot that is free for its lifetime. Slots never
+  /// grow. Quadratic at worst, so for graphs of ordinary size only.
+  Assignment by_size() const {
+    std::vector<size_t> order(plan_.buffers.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes_[a] > bytes_[b]; });
+    Assignment result;
+    result.slot_of.resize(order.size(), -1);
+    std::vector<std::map<int, int>> taken;  // by slot: first record -> last
+    for (size_t i : order) {
+      const Buffer& buffer = plan_.buffers[i];
+      size_t slot = 0;
+      while (slot < taken.size() && overlaps(taken[slot], buffer)) ++slot;
+      if (slot == taken.size()) {
+        taken.emplace_back();
+        result.slots.emplace_back();
+      }
+      taken[slot].emplace(buffer.first, buffer.last);
+      result.slots[slot].add(buffer, sizes_[i], bytes_[i]);
+      result.slot_of[i] = static_cast<int>(slot);
+    }
+    return result;
+  }
+
   Assignment each_its_own() const {
     Assignment result;
     for (size_t i = 0; i < plan_.buffers.size(); ++i) {
@@ -84,6 +110,11 @@ class Assigner {
   }
 
  private:
+  static bool overlaps(const std::map<int, int>& taken, const Buffer& buffer) {
+    const auto after = taken.upper_bound(buffer.last);  // begins when the buffer is gone
+    return after != taken.begin() && std::prev(after)->second >= buffer.first;
+  }
+
   int take(std::set<std::pair<int64_t, int>>& free, size_t buffer, bool grow, Assignment& result) const {
     auto best = free.lower_bound({bytes_[buffer], 0});
     for (auto it = best; it != free.end() && it->first == bytes_[buffer]; ++it) {
@@ -122,8 +153,13 @@ void apply(Assignment assignment, Plan& plan) {
 void assign(Plan& plan, const Point& point, bool reuse) {
   const Assigner assigner(plan, point);
   if (!reuse) return apply(assigner.each_its_own(), plan);
-  Assignment growing = assigner.by_time(true), fixed = assigner.by_time(false);
-  apply(growing.bytes() <= fixed.bytes() ? std::move(growing) : std::move(fixed), plan);
+  Assignment best = assigner.by_time(true);
+  const auto consider = [&](Assignment other) {
+    if (other.bytes() < best.bytes()) best = std::move(other);
+  };
+  consider(assigner.by_time(false));
+  if (plan.buffers.size() <= kFewBuffers) consider(assigner.by_size());
+  apply(std::move(best), plan);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-"""Links between the pages lead somewhere, to headings too; files that pages name in `code` exist.
+"""Links between the pages lead somewhere, to headings too; files that pages name in `code` exist; and what a page is to
+describe it names: every operation, every pass, every function of the C interface.
 
     links_test.py --source .
 """
@@ -41,12 +42,33 @@ def complaints_of(page, source):
             yield f"{page}: {name} is not there"
 
 
+# Page, source file, what to find there.
+NAMED = [
+    ("docs/ir.md", "ir/ops.def", r'^TFC_[A-Z_]+\(\w+, "([a-z_.]+)"'),
+    ("docs/compiler.md", "passes/pipeline.cpp", r'^    \{"([a-z-]+)"'),
+    ("docs/c.md", "runtime/symbols.def", r"^TC_(?:API|CORE)\([\w \*]+, (\w+)"),
+]
+
+
+def unnamed(source):
+    for page, file_name, pattern in NAMED:
+        with open(os.path.join(source, page), encoding="utf-8") as file:
+            text = file.read()
+        with open(os.path.join(source, file_name), encoding="utf-8") as file:
+            names = re.findall(pattern, file.read(), re.MULTILINE)
+        assert len(names) > 10, (file_name, names)
+        for name in names:
+            if not re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", text):
+                yield f"{page} does not name {name} of {file_name}"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", required=True)
     source = parser.parse_args().source
     pages = PAGES + sorted(f"docs/{name}" for name in os.listdir(os.path.join(source, "docs")) if name.endswith(".md"))
     found = [complaint for page in pages for complaint in complaints_of(page, source)]
+    found += unnamed(source)
     print("\n".join(found) or f"{len(pages)} pages")
     assert len(pages) >= 8, pages
     return 1 if found else 0

@@ -163,7 +163,8 @@ class Page:
         path = re.match(r"// (\S+)$", first)
         assert path, "the first line must name the file: // FOLDER/FILE"
         with open(os.path.join(self.source, path.group(1))) as file:
-            assert excerpt in file.read(), f"{path.group(1)} does not have these lines:\n{excerpt}"
+            words = " ".join(file.read().split())  # however the lines are broken
+        assert " ".join(excerpt.split()) in words, f"{path.group(1)} does not have these lines:\n{excerpt}"
 
 
 def main():

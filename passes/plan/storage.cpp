@@ -46,6 +46,7 @@ Storage::Storage(const ir::Module& module, const CacheLayout& cache, const Graph
   for (const ir::Output& output : graph.outputs) ++output_count_[output.value];
   add_externals();
   place_concats();
+  place_in_results();
   place_outputs();
 }
 
@@ -121,6 +122,38 @@ void Storage::place_concats() {
       columns_[operand] = {Value{id, 0}, offset};
       offset += *graph_.type(operand).width().constant();
     }
+  }
+}
+
+namespace {
+
+/// Does the kernel read each element of its first operand before it writes that element, and no other?
+bool may_overwrite_operand(OpKind op) {
+  switch (op) {
+    case OpKind::Add:
+    case OpKind::Multiply:
+    case OpKind::Scale:
+    case OpKind::Activation:
+    case OpKind::ActivationGrad:
+    case OpKind::Residual:
+    case OpKind::MaskRows:
+    case OpKind::AddRows:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void Storage::place_in_results() {
+  for (NodeId id : graph_.nodes()) {
+    const Node& node = graph_.node(id);
+    if (!may_overwrite_operand(node.op) || node.donates >= 0) continue;
+    const Value operand = graph_.operand(id, 0);
+    if (!can_be_placed(operand) || graph_.type(operand) != node.results[0]) continue;
+    if (!used({id, 0}) || !node.results[0].width().constant()) continue;
+    columns_[operand] = {Value{id, 0}, 0};
   }
 }
 

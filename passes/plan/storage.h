@@ -15,6 +15,7 @@ namespace tfc::passes {
 ///
 ///   results of split      columns of the split value: no copy
 ///   operands of concat    columns of the concat's result, when a kernel makes them for it alone
+///   first operands of elementwise kernels   where the result will be, when nobody else reads them
 ///   donated operands      the result takes over their storage
 ///   outputs               made in place: in the caller's memory, or in the state that the output's name names;
 ///                         inputs, views and second names of a value are copied
@@ -43,6 +44,7 @@ class Storage {
   bool is_read(ir::Space space) const;
   bool has_own_storage(ir::Value value) const;
   void place_concats();
+  void place_in_results();
   bool can_be_placed(ir::Value value) const;
   Location whole(ir::Arg pointer, const ir::Type& type) const;
   ir::Arg state_memory(const std::string& space, const std::string& name) const;
@@ -60,7 +62,7 @@ class Storage {
     ir::Value whole;
     int64_t offset;
   };
-  std::map<ir::Value, Column> columns_;             // operands placed in a concat
+  std::map<ir::Value, Column> columns_;             // operands placed in a concat, or where a result will be
   std::vector<bool> placed_concats_;
   std::map<std::string, int> inputs_;               // name -> external
   std::vector<Copy> copies_;

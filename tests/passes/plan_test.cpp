@@ -118,6 +118,14 @@ TEST(Plan, SplitsAreViewsAndConcatsAreMadeInPlace) {
   for (const Record& record : plan.records) EXPECT_NE(record.node, "layers.0.attn.q+k+v.split.dx");
 }
 
+TEST(Plan, MaskedLogitsAreMadeInTheCallersMemory) {
+  const Module module = compiled({.mask = true}, Phase::Planned);
+  const Plan& infer = *module.entry("infer")->plan;
+  const int output = static_cast<int>(infer.externals.size()) - 1;
+  EXPECT_TRUE(touches(record_of(infer, "head.logits"), Space::External, output, 0));
+  EXPECT_EQ(buffer_named(infer, "head.logits"), -1);
+}
+
 TEST(Plan, GradientsAndCachesAreUpdatedInTheirOwnMemory) {
   const Module module = compiled({}, Phase::Planned);
   const Plan& train = *module.entry("train")->plan;

@@ -17,6 +17,7 @@ class PlanChecker {
 
   std::vector<std::string> run() {
     externals();
+    slots();
     buffers();
     shared_slots();
     records();
@@ -31,10 +32,20 @@ class PlanChecker {
         faults_.push_back("external '" + external.name + "' is there twice");
   }
 
+  /// Offsets are running sums of slots, and must not move inside a loop.
+  void slots() {
+    for (size_t i = 0; i < plan_.slots.size(); ++i)
+      if (plan_.slots[i].mentions(Symbol::I))
+        faults_.push_back("slot " + std::to_string(i) +
+                          " has a size that changes from iteration to iteration: " + plan_.slots[i].text());
+  }
+
   void buffers() {
     const int records = static_cast<int>(plan_.records.size()), slots = static_cast<int>(plan_.slots.size());
     for (const Buffer& buffer : plan_.buffers) {
       const std::string what = "buffer '" + buffer.name + "' ";
+      if (buffer.bytes.mentions(Symbol::I))
+        faults_.push_back(what + "has a size that changes from iteration to iteration: " + buffer.bytes.text());
       if (buffer.first > buffer.last) continue;  // touched by nobody
       if (buffer.first < 0 || buffer.last >= records)
         faults_.push_back(what + "lives in records " + std::to_string(buffer.first) + " to " +
@@ -90,6 +101,8 @@ class PlanChecker {
   void call(const Record& record, int number, bool in_loop) {
     const std::string what = "record " + std::to_string(number) + " (" + record.kernel.family + ") ";
     if (record.kernel.family.empty()) faults_.push_back(what + "names no kernel");
+    if (record.scratch.mentions(Symbol::I))
+      faults_.push_back(what + "has scratch memory that changes from iteration to iteration");
     if (!in_loop && record.tasks.mentions(Symbol::I))
       faults_.push_back(what + "counts by a loop it is not in");
     for (const Arg& arg : record.args) {

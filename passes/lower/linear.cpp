@@ -55,9 +55,9 @@ void lower_LinearDw(Lowering& lowering) {
 }
 
 void lower_ColumnSum(Lowering& lowering) {
+  const ir::Dim rows = lowering.type(lowering.operand(0)).rows();
   lower_column_sum(lowering, lowering.attributes(), lowering.pointer(lowering.result()),
-                   lowering.locate(lowering.operand(0)), lowering.type(lowering.operand(0)).rows(),
-                   lowering.accumulates(lowering.result()) ? 1 : 0);
+                   lowering.locate(lowering.operand(0)), rows, rows, lowering.accumulates(lowering.result()) ? 1 : 0);
 }
 
 }  // namespace tfc::passes

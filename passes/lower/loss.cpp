@@ -31,11 +31,12 @@ class ChunkedHead {
     stride = (vocab + 15) / 16 * 16;
     chunk = std::clamp(kLogitBytes / (stride * bytes) / kRowMultiple * kRowMultiple, kLeastRows, kMostRows);
     chunk_rows = min(Dim(chunk), rows - Dim(ir::Symbol::I) * Dim(chunk));
+    greatest_rows = min(Dim(chunk), rows);  // of the first chunk
     targets_ = lowering.pointer(lowering.operand(3));
     mask_ = lowering.operand(4).valid() ? lowering.pointer(lowering.operand(4)) : null_pointer();
     ignore_index_ = lowering.attributes().integer("ignore_index", -100);
     // Together in memory, so that a short batch needs no more than its rows.
-    logits = {lowering.temporary("logits", min(Dim(chunk), rows) * Dim(stride * bytes)), stride, vocab};
+    logits = {lowering.temporary("logits", greatest_rows * Dim(stride * bytes)), stride, vocab};
   }
 
   void for_chunks(const std::function<void()>& body) { lowering_.loop(ceildiv(rows, chunk), body); }
@@ -97,7 +98,7 @@ class ChunkedHead {
 
   int64_t vocab = 0, width = 0, bytes = 4;
   int64_t chunk = 0, stride = 0;
-  Dim rows, chunk_rows;
+  Dim rows, chunk_rows, greatest_rows;
   Location logits;
 
  private:
@@ -129,6 +130,7 @@ void lower_weight_gradient(Lowering& lowering, ChunkedHead& head, ir::Arg counte
   product.b = {counted, head.width, head.width};
   product.c = lowering.locate(lowering.result(3));
   product.m = head.vocab, product.n = head.width, product.k = head.chunk_rows;
+  product.greatest_k = head.greatest_rows;
   product.accumulate = accumulate;
   lower_product(lowering, product);
 }
@@ -164,7 +166,7 @@ void lower_LinearCrossEntropyGrad(Lowering& lowering) {
   const ir::Arg count = result_or_temporary(lowering, 1, "count");
   const ir::Arg mean = lowering.pointer(lowering.operand(5));
   ir::Arg counted;
-  if (wants_weight) counted = lowering.temporary("counted", min(Dim(head.chunk), head.rows) * Dim(head.width * head.bytes));
+  if (wants_weight) counted = lowering.temporary("counted", head.greatest_rows * Dim(head.width * head.bytes));
 
   const bool kept = lowering.accumulates(lowering.result(3));
   head.lower_count(count);
@@ -175,7 +177,8 @@ void lower_LinearCrossEntropyGrad(Lowering& lowering) {
     if (wants_hidden) lower_hidden_gradient(lowering, head);
     if (wants_weight) lower_weight_gradient(lowering, head, counted, kept ? Dim(1) : accumulate);
     if (wants_bias) {
-      lower_column_sum(lowering, {}, lowering.pointer(lowering.result(4)), head.logits, head.chunk_rows, accumulate);
+      lower_column_sum(lowering, {}, lowering.pointer(lowering.result(4)), head.logits, head.chunk_rows,
+                       head.greatest_rows, accumulate);
     }
   });
   head.lower_sum(result_or_temporary(lowering, 0, "sum"), losses);

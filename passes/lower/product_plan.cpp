@@ -31,6 +31,7 @@ int64_t depth_block(const Lowering& lowering) { return 1024 / element_bytes(lowe
 
 struct Cut {
   Dim row_blocks, column_blocks, parts = 1;
+  Dim greatest_parts = 1;  // in any iteration
   int64_t panel_rows = 0;  // greatest number of rows of A in panels: form tn
 };
 
@@ -66,7 +67,9 @@ Cut cut_weight_gradient(const Product& product) {
   cut.column_blocks = columns;
   cut.panel_rows = ceiling(m, rows) + kTileRows;
   if (rows * columns < kTasks && product.c.stride == product.n) {
-    cut.parts = min(ceildiv(product.k, kPartDepth), Dim(ceiling(kTasks, rows * columns)));
+    const Dim most = ceiling(kTasks, rows * columns);
+    cut.parts = min(ceildiv(product.k, kPartDepth), most);
+    cut.greatest_parts = min(ceildiv(product.greatest_k.value_or(product.k), kPartDepth), most);
   }
   return cut;
 }
@@ -127,8 +130,8 @@ void lower_product(Lowering& lowering, const Product& product) {
   const Dim n = product.n;
   const Cut cut = product.form == "tn" ? cut_weight_gradient(product) : cut_forward(product);
   const bool in_parts = !(cut.parts == Dim(1));
-  const ir::Arg out =
-      in_parts ? lowering.temporary("parts", product.m * n * cut.parts * Dim(bytes)) : product.c.pointer;
+  const ir::Arg out = in_parts ? lowering.temporary("parts", product.m * n * cut.greatest_parts * Dim(bytes))
+                               : product.c.pointer;
 
   ir::Record record;
   record.kernel = {
@@ -151,15 +154,17 @@ void lower_product(Lowering& lowering, const Product& product) {
 }
 
 void lower_column_sum(Lowering& lowering, const ir::Attributes& attributes, ir::Arg out, const Location& dy,
-                      const Dim& rows, const Dim& accumulate) {
+                      const Dim& rows, const Dim& greatest_rows, const Dim& accumulate) {
   const std::vector<int64_t> cancelled =
       attributes.has("cancelled") ? attributes.list("cancelled") : std::vector<int64_t>{0, 0};
   const int64_t bytes = element_bytes(lowering);
   const int64_t stripes = ceiling(dy.width, 64);
   const int64_t least_parts = ceiling(8, stripes);
-  const Dim parts = least_parts == 1 ? Dim(1) : min(ceildiv(rows, kPartDepth), Dim(least_parts));
+  auto parts_of = [&](const Dim& count) { return min(ceildiv(count, kPartDepth), Dim(least_parts)); };
+  const Dim parts = least_parts == 1 ? Dim(1) : parts_of(rows);
   const bool in_parts = !(parts == Dim(1));
-  const ir::Arg target = in_parts ? lowering.temporary("parts", parts * Dim(dy.width * 8)) : out;
+  const ir::Arg target =
+      in_parts ? lowering.temporary("parts", parts_of(greatest_rows) * Dim(dy.width * 8)) : out;
 
   ir::Record record;
   record.kernel = {"column_sum", {{"f", lowering.real_name()}, {"parts", in_parts}}};

@@ -16,6 +16,7 @@ struct Product {
   Location c, a, b;
   ir::Arg bias = null_pointer();
   ir::Dim m, k;
+  std::optional<ir::Dim> greatest_k;  // in any iteration, where k is of one iteration of a loop
   int64_t n = 0;
   ir::Dim accumulate = 0;  // 1: C keeps what it has
 
@@ -28,9 +29,10 @@ struct Product {
 /// Calls the product's kernel, and for a long `k` of a small result the sum of its parts.
 void lower_product(Lowering& lowering, const Product& product);
 
-/// out[n] (+)= column sums of dy [rows, n], as the attributes of a column_sum node say.
+/// out[n] (+)= column sums of dy [rows, n], as the attributes of a column_sum node say. In a loop `rows` are those of
+/// one iteration and `greatest_rows` of any.
 void lower_column_sum(Lowering& lowering, const ir::Attributes& attributes, ir::Arg out, const Location& dy,
-                      const ir::Dim& rows, const ir::Dim& accumulate);
+                      const ir::Dim& rows, const ir::Dim& greatest_rows, const ir::Dim& accumulate);
 
 ir::Attributes real_attribute(const Lowering& lowering);
 

@@ -153,6 +153,9 @@ TEST(Verify, Plans) {
             "in entry infer: plan: a loop does not end\n");
   EXPECT_EQ(faults("planned.tcir", "tasks ceildiv(B*T,14)", "tasks I"),
             "in entry infer: plan: record 0 (product) counts by a loop it is not in\n");
+  EXPECT_EQ(faults("planned.tcir", "    slot 64*ceildiv(12*B*T,64)", "    slot 64*ceildiv(12*B*T,64)+64*I"),
+            "in entry infer: plan: slot 0 has a size that changes from iteration to iteration: "
+            "64*I+64*ceildiv(12*B*T,64)\n");
 }
 
 TEST(Verify, TableOfAttributesKnowsOnlyOperations) {

@@ -33,6 +33,7 @@ Compiled compile(const std::string& description, const Settings& settings) {
   options.optimisation = settings.optimisation;
   options.disabled = settings.disabled;
   options.point = point(8, 16, 16);
+  options.verify_each = true;
 
   Compiled result;
   result.joint = blocks(description, settings);

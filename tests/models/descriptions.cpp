@@ -232,6 +232,20 @@ type = "classifier"
 classes = 3
 )"},
 
+      // More tokens than the loss takes at once, and not a multiple.
+      {"chunks", 1030, 5, 0, R"(
+[model]
+kind = "decoder"
+d_model = 5
+layers = 1
+heads = 1
+d_ff = 3
+vocab = 3
+max_seq = 5
+[head]
+bias = true
+)"},
+
       // Encoders.
       {"bert", 3, 17, 0, R"(
 [model]

@@ -27,7 +27,7 @@ std::string value_text(const Tree& value) {
 }
 
 std::string number_text(double number) {
-  const bool whole = std::floor(number) == number && std::abs(number) < 1e15;
+  const bool whole = std::floor(number) == number && std::abs(number) < 1e16;
   return whole ? std::to_string(static_cast<int64_t>(number)) : ir::real_text(number);
 }
 

@@ -8,7 +8,7 @@ namespace {
 using enum KeyType;
 
 std::string number_text(double number) {
-  if (number == static_cast<int64_t>(number) && number > -1e15 && number < 1e15)
+  if (number > -1e16 && number < 1e16 && number == static_cast<double>(static_cast<int64_t>(number)))
     return std::to_string(static_cast<int64_t>(number));
   char text[32];
   std::snprintf(text, sizeof text, "%g", number);

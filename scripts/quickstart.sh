@@ -8,11 +8,13 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 "$top/scripts/install_dependencies.sh"
 build_preset release transformerc
 
-out=$top/build/quickstart
-mkdir -p "$out"
+python=$(find_python)
+cd "$top"
 echo
-echo "\$ transformerc examples/reverse.toml -o build/quickstart"
-"$top/build/bin/transformerc" "$top/examples/reverse.toml" -o "$out"
+echo "\$ build/bin/transformerc examples/reverse.toml -o build/quickstart"
+build/bin/transformerc examples/reverse.toml -o build/quickstart
 echo
 echo "\$ python3 examples/reverse.py build/quickstart"
-"$(find_python)" "$top/examples/reverse.py" "$out"
+"$python" examples/reverse.py build/quickstart
+echo
+echo "That worked. \`export PATH=$top/build/bin:\$PATH\`, and README.md goes on from here."

@@ -7,6 +7,10 @@
 // Invisible keys get s = -inf and p = 0, and their v is not multiplied; masked keys are not even in the block. A block
 // without visible keys leaves m' = m, a = 1 and l, o as they are, to the bit, so skipping it changes nothing: a row has
 // the same bits alone, in any batch, with padding on its right, and decoded token by token.
+//
+// Few queries (decoding) would leave most lanes idle. They go one by one, with vectors over keys and over e; each
+// element is the same chain of operations as in a tile.
+#include <algorithm>
 #include <limits>
 
 #include "codegen/kernels/attention_parts.h"
@@ -19,6 +23,8 @@ namespace {
 using ir::DType;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+constexpr int64_t kFewQueries = 4;
 
 enum Slot { kQ, kK, kV, kMask, kOffsets, kO, kLse, kT, kS, kQStride, kKStride, kVStride, kOStride };
 
@@ -65,6 +71,11 @@ struct AttentionEmitter {
   Ptr key_rows(int slot, int stride_slot) {
     const Val group = head / (H / G);
     return k.at(k.pointer(slot), b * k.integer(kS) * k.integer(stride_slot) + group * E);
+  }
+
+  /// The tile's rows of a matrix over queries.
+  Ptr query_rows(int slot, int stride_slot) {
+    return k.at(k.pointer(slot), (b * k.integer(kT) + q0) * k.integer(stride_slot) + head * E);
   }
 
   Visibility visibility() {
@@ -156,9 +167,7 @@ struct AttentionEmitter {
       k.store(column(m, k.index(0), first, 0), k.index(0), base + log(sum));
       k.store(column(l, k.index(0), first, 0), k.index(0), k.select(sum == 0.0, k.number(0), 1.0 / sum));
     });
-    const Val o_stride = k.integer(kOStride);
-    const Ptr o = k.at(k.pointer(kO), (b * k.integer(kT) + q0) * o_stride + head * E);
-    transpose_out(k, o, o_stride, ot, rows, E, queries, tile.lanes,
+    transpose_out(k, query_rows(kO, kOStride), k.integer(kOStride), ot, rows, E, queries, tile.lanes,
                   [&](Val first, Val vector) { return vector * load(l, k.index(0), first, 0); });
     k.if_(!k.is_null(k.pointer(kLse)), [&] {
       const Ptr lse = k.at(k.pointer(kLse), (b * H + head) * k.integer(kT) + q0);
@@ -166,31 +175,114 @@ struct AttentionEmitter {
     });
   }
 
-  void task(Val number) {
-    const Val T = k.integer(kT), S = k.integer(kS), q_stride = k.integer(kQStride), k_stride = k.integer(kKStride);
-    const Val tiles = (T + (kTileQueries - 1)) / kTileQueries;
-    q0 = number % tiles * kTileQueries;
-    head = number / tiles % H;
-    b = number / (tiles * H);
-    queries = k.min(T - q0, k.index(kTileQueries));
-
-    const Ptr q = k.at(k.pointer(kQ), (b * T + q0) * q_stride + head * E);
-    transpose_in(k, qt, q, q_stride, E, queries, tile.lanes, scale);
+  void many_queries(const Visibility& sees, Ptr mask) {
+    const Val q_stride = k.integer(kQStride), end = sees.limit(queries - 1);
+    transpose_in(k, qt, query_rows(kQ, kQStride), q_stride, E, queries, tile.lanes, scale);
     k.zero(ot, k.index(padded(E) * kTileQueries));
     k.zero(l, k.index(kTileQueries));
     k.vector_loop("m", k.index(kTileQueries), [&](Lane lane) { k.store(m, lane, k.number(-kInfinity)); });
-
-    const Visibility sees = visibility();
-    const Val end = sees.limit(queries - 1);
-    const Ptr mask = masked ? k.at(k.pointer(kMask, DType::U8), b * S) : Ptr{};
-    k.loop("block", k.index(0), end, tile.block_keys, [&](Val first_key) {
-      const Val range = k.min(end - first_key, k.index(tile.block_keys));
-      const KeyBlock block = gather_keys(k, first_key, range, mask, numbers, masked);
-      pack_keys(k, block, keys, key_rows(kK, kKStride), k_stride, E);
+    for_blocks(end, mask, [&](const KeyBlock& block) {
+      pack_keys(k, block, keys, key_rows(kK, kKStride), k.integer(kKStride), E);
       for_columns(k, queries, tile.lanes,
                   [&](Val first, int vectors) { block_columns(block, sees, first, vectors); });
     });
     finish_rows();
+  }
+
+  // -- few queries: qt and ot hold rows [query, padded E], keys a block [e, key], st the weights of one row ------------
+
+  /// The scores of one query, four vectors of keys at a time.
+  void row_scores(Ptr q, Val count) {
+    k.loop("scores", k.index(0), count, 4 * tile.lanes, [&](Val first) {
+      TileProduct product{1, 4, tile.lanes, {}, {}, {}, {}, {}};
+      product.left = [&](Val e, int) { return k.load(q, e); };
+      product.right = [&](Val e, int v) {
+        return k.load_vector(keys, e * kMostBlockKeys + first + v * tile.lanes, tile.lanes);
+      };
+      product.finish = [&](int, int v, Val s) { k.store(st, first + v * tile.lanes, s); };
+      tile_product(k, "qk", k.index(E), 4, product);
+    });
+  }
+
+  /// o' = a o + p v for `vectors` vectors of e; the last one may be partial.
+  void row_outputs(const KeyBlock& block, Val count, Ptr o, Val a, int64_t first, int vectors) {
+    const Ptr values = key_rows(kV, kVStride);
+    TileProduct product{1, vectors, tile.lanes, {}, {}, {}, {}, {}};
+    product.left = [&](Val key, int) { return k.load(st, key); };
+    product.right = [&](Val key, int v) {
+      const int64_t e = first + v * tile.lanes;
+      const Ptr row = k.at(values, block.key(key) * k.integer(kVStride));
+      if (e + tile.lanes <= E) return k.load_vector(row, k.index(e), tile.lanes);
+      return k.load_vector(row, k.index(e), tile.lanes, k.first_lanes_mask(k.index(E - e), tile.lanes));
+    };
+    product.start = [&](int, int v) { return k.load_vector(o, k.index(first + v * tile.lanes), tile.lanes) * a; };
+    product.finish = [&](int, int v, Val sum) { k.store(o, k.index(first + v * tile.lanes), sum); };
+    tile_product(k, "pv", count, 2, product);
+  }
+
+  void row_block(const KeyBlock& block, const Visibility& sees, Val query) {
+    const Val count = masked ? block.count : k.min(block.count, sees.limit(query) - block.first);
+    k.if_(count > 0, [&] {
+      const Ptr o = k.at(ot, query * padded(E));
+      row_scores(k.at(qt, query * padded(E)), count);
+      const Val old = k.load(m, query);
+      const Val now = k.max(old, k.maximum("max", count, [&](Lane key) { return k.load(st, key); }));
+      const Val base = k.select(now == -kInfinity, k.number(0), now), a = exp_nonpositive(old - base);
+      k.vector_loop("exp", count, [&](Lane key) { k.store(st, key, exp_nonpositive(k.load(st, key) - base)); });
+      Var sum = k.var(k.load(l, query) * a);
+      k.loop("sum", count, [&](Val key) { sum.set(sum.get() + k.load(st, key)); });
+      k.store(m, query, now);
+      k.store(l, query, sum);
+      const int64_t vectors = (E + tile.lanes - 1) / tile.lanes;
+      for (int64_t v = 0; v < vectors; v += 8) {
+        row_outputs(block, count, o, a, v * tile.lanes, static_cast<int>(std::min<int64_t>(8, vectors - v)));
+      }
+    });
+  }
+
+  void few_queries(const Visibility& sees, Ptr mask) {
+    const Ptr q = query_rows(kQ, kQStride), o = query_rows(kO, kOStride);
+    k.zero(ot, queries * padded(E));
+    k.loop("query", queries, [&](Val i) {
+      const Ptr from = k.at(q, i * k.integer(kQStride)), to = k.at(qt, i * padded(E));
+      k.vector_loop("e", k.index(E), [&](Lane e) { k.store(to, e, k.load(from, e) * scale); });
+      k.store(m, i, k.number(-kInfinity));
+      k.store(l, i, k.number(0));
+    });
+    for_blocks(sees.limit(queries - 1), mask, [&](const KeyBlock& block) {
+      k.if_(block.count > 0, [&] {
+        transpose_keys(k, block, keys, key_rows(kK, kKStride), k.integer(kKStride), E, tile.lanes);
+        k.loop("query", queries, [&](Val i) { row_block(block, sees, i); });
+      });
+    });
+    k.loop("query", queries, [&](Val i) {
+      const Val sum = k.load(l, i), inverse = k.select(sum == 0.0, k.number(0), 1.0 / sum);
+      const Ptr from = k.at(ot, i * padded(E)), to = k.at(o, i * k.integer(kOStride));
+      k.vector_loop("e", k.index(E), [&](Lane e) { k.store(to, e, k.load(from, e) * inverse); });
+      k.if_(!k.is_null(k.pointer(kLse)), [&] {
+        k.store(k.pointer(kLse), (b * H + head) * k.integer(kT) + q0 + i, k.load(m, i) + log(sum));
+      });
+    });
+  }
+
+  void for_blocks(Val end, Ptr mask, const std::function<void(const KeyBlock&)>& body) {
+    k.loop("block", k.index(0), end, tile.block_keys, [&](Val first) {
+      const Val range = k.min(end - first, k.index(tile.block_keys));
+      body(gather_keys(k, first, range, mask, numbers, masked));
+    });
+  }
+
+  void task(Val number) {
+    const Val tiles = (k.integer(kT) + (kTileQueries - 1)) / kTileQueries;
+    q0 = number % tiles * kTileQueries;
+    head = number / tiles % H;
+    b = number / (tiles * H);
+    queries = k.min(k.integer(kT) - q0, k.index(kTileQueries));
+    const Visibility sees = visibility();
+    const Ptr mask = masked ? k.at(k.pointer(kMask, DType::U8), b * k.integer(kS)) : Ptr{};
+    if (causal && masked) return many_queries(sees, mask);  // a row's keys are not a range of its block's
+    k.if_(
+        queries <= kFewQueries, [&] { few_queries(sees, mask); }, [&] { many_queries(sees, mask); });
   }
 };
 

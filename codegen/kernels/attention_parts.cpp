@@ -155,4 +155,22 @@ void pack_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val st
   });
 }
 
+void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E, int lanes) {
+  k.loop("group", k.index(0), block.count, lanes, [&](Val first) {
+    std::vector<Ptr> rows;
+    for (int i = 0; i < lanes; ++i) {
+      rows.push_back(k.at(from, block.key(k.min(first + i, block.count - 1)) * stride));
+    }
+    for_vectors(k, E, lanes, [&](Val e, Val mask) {
+      std::vector<Val> square;
+      for (Ptr row : rows) square.push_back(mask ? k.load_vector(row, e, lanes, mask) : k.load_vector(row, e, lanes));
+      transpose_square(k, square);
+      const int64_t columns = mask ? E % lanes : lanes;
+      for (int i = 0; i < columns; ++i) {
+        k.store(to, (e + i) * kMostBlockKeys + first, square[static_cast<size_t>(i)]);
+      }
+    });
+  });
+}
+
 }  // namespace tfc::codegen

@@ -73,6 +73,9 @@ KeyBlock gather_keys(KernelBuilder& k, Val first, Val range, Ptr mask, Ptr numbe
 /// to[row * E + e] = from[key(row) * stride + e]
 void pack_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E);
 
+/// to[e * kMostBlockKeys + row] = from[key(row) * stride + e]; rows past the last repeat it, up to a whole vector.
+void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E, int lanes);
+
 llvm::Function* emit_attention_grad(KernelBuilder& k, const ir::KernelSpec& spec);
 
 }  // namespace tfc::codegen

@@ -203,15 +203,16 @@ bool read_filter(Parser& p, const std::string& value) {
 }
 
 bool read_warning(Parser& p, const std::string& value) {
-  if (value == "error") {
-    p.options.warnings_are_errors = true;
-  } else if (StringRef(value).starts_with("no-") && value.size() > 3) {
-    p.options.disabled_warnings.push_back(value.substr(3));
-  } else if (value.empty()) {
-    return p.fail("-W takes error, a warning's name, or no- and a name");
-  } else {
-    std::erase(p.options.disabled_warnings, value);  // every warning is on unless it was switched off
+  const std::vector<std::string> known = {"unused-block", "unused-key"};
+  if (value == "error") return p.options.warnings_are_errors = true;
+  const bool off = StringRef(value).starts_with("no-");
+  const std::string name = value.substr(off ? 3 : 0);
+  if (!std::count(known.begin(), known.end(), name)) {
+    return p.fail("-W takes error, or the name of a warning, with no- before it to switch it off: " +
+                  joined(known) + "; got '-W" + value + "'" + suggestion(name, known));
   }
+  std::erase(p.options.disabled_warnings, name);  // every warning is on unless it was switched off
+  if (off) p.options.disabled_warnings.push_back(name);
   return true;
 }
 

@@ -61,7 +61,13 @@ const Case kCases[] = {
      "--print-filter: '(' is no regular expression: parentheses not balanced"},
     {{"mini.toml", "--time-passes=yes"}, "--time-passes takes no value; got 'yes'"},
     {{"mini.toml", "--diagnostics=xml"}, "--diagnostics is one of text, json; got 'xml'"},
-    {{"mini.toml", "-W"}, "-W takes error, a warning's name, or no- and a name"},
+    {{"mini.toml", "-W"},
+     "-W takes error, or the name of a warning, with no- before it to switch it off: unused-block, "
+     "unused-key; got '-W'"},
+    {{"mini.toml", "-Wno-unused-keys"},
+     "-W takes error, or the name of a warning, with no- before it to switch it off: unused-block, "
+     "unused-key; got "
+     "'-Wno-unused-keys'; did you mean unused-key?"},
     {{"mini.toml", "--stop-after=expand", "--emit=ir"},
      "--stop-after prints the graph as it stands; it goes without --emit"},
     {{"mini.toml", "--check", "--emit=ir"}, "--check writes nothing; it goes without --emit"},
@@ -155,6 +161,49 @@ TEST(CommandLine, FilesThatCannotBeReadOrWrittenAre74) {
   EXPECT_EQ(itself.err,
             "transformerc: error: cannot write 'mini.toml': it is the input; choose another place with -o\n");
   EXPECT_EQ(folder.read("mini.toml"), kTinyDecoder);
+}
+
+TEST(CommandLine, WarningsCanBeErrorsOrOff) {
+  const Folder folder;
+  folder.write("mini.toml", std::string(kTinyDecoder) + "[block.spare]\nattention = { kv_heads = 1 }\n");
+  const Result warned = folder.run({"mini.toml", "--check"});
+  EXPECT_EQ(warned.status, 0);
+  EXPECT_NE(warned.err.find("mini.toml:8:8: warning: "), std::string::npos) << warned.err;
+  EXPECT_EQ(folder.run({"mini.toml", "--check", "-Werror"}).status, 1);
+  const Result off = folder.run({"mini.toml", "--check", "-Werror", "-Wno-unused-block"});
+  EXPECT_EQ(off.status, 0);
+  EXPECT_EQ(off.err, "");
+}
+
+TEST(CommandLine, DiagnosticsAsJson) {
+  const Folder folder;
+  folder.write("mini.toml", std::string(kTinyDecoder) + "n_head = 3\n");
+  const Result result = folder.run({"mini.toml", "--diagnostics=json"});
+  EXPECT_EQ(result.status, 1);
+  for (const char* part :
+       {"\"severity\": \"error\"", "\"file\": \"mini.toml\"", "\"line\": 8", "\"column\": 1"}) {
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << " in " << result.err;
+  }
+}
+
+TEST(CommandLine, PassesPrintAndDump) {
+  const Folder folder;
+  folder.write("mini.toml", kTinyDecoder);
+  const Result printed = folder.run(
+      {"mini.toml", "--check", "--print-before=plan", "--print-after=differentiate", "--print-filter=^vjp$"});
+  EXPECT_EQ(printed.status, 0);
+  EXPECT_NE(printed.err.find("; after differentiate\n"), std::string::npos);
+  EXPECT_NE(printed.err.find("; before plan\n"), std::string::npos);
+  EXPECT_NE(printed.err.find("entry vjp"), std::string::npos);
+  EXPECT_EQ(printed.err.find("entry train"), std::string::npos);
+  const Result dumped =
+      folder.run({"mini.toml", "--check", "--dump-dir=dumps", "--time-passes", "--verify-each", "--remarks"});
+  EXPECT_EQ(dumped.status, 0);
+  EXPECT_NE(dumped.err.find("all passes"), std::string::npos);
+  EXPECT_NE(dumped.err.find("remark: "), std::string::npos);
+  const std::vector<std::string> names = folder.names();
+  EXPECT_GT(names.size(), 5u);
+  EXPECT_EQ(names[0].rfind("dumps/01-place-norms", 0), 0u) << names[0];
 }
 
 TEST(CommandLine, FlagsTakeTheirValueEitherWay) {

@@ -1,8 +1,6 @@
 # cmake --install PREFIX: the program, and what find_package(transformerc) needs.
 include(CMakePackageConfigHelpers)
-if(TARGET transformerc)
-  install(TARGETS transformerc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS transformerc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/transformerc)
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/transformerc-config.cmake.in
                               ${CMAKE_BINARY_DIR}/transformerc-config.cmake INSTALL_DESTINATION ${package_dir}

@@ -25,13 +25,14 @@ Val polynomial(Val x, std::initializer_list<double> coefficients) {
   return sum;
 }
 
-// -- the bits of reals -------------------------------------------------------------------------------------------
+// -- the bits of reals
+// -------------------------------------------------------------------------------------------
 
 struct Bits {
   KernelBuilder* k;
-  int mantissa;           // stored bits: 23, 52
-  int64_t bias;           // 127, 1023
-  llvm::Type* integer;    // of x's lanes
+  int mantissa;         // stored bits: 23, 52
+  int64_t bias;         // 127, 1023
+  llvm::Type* integer;  // of x's lanes
   llvm::Type* real;
 
   explicit Bits(Val x) : k(x.builder()), mantissa(is_double(x) ? 52 : 23), bias(is_double(x) ? 1023 : 127) {
@@ -43,7 +44,9 @@ struct Bits {
   Val to_real(Val bits) const { return k->bitcast(bits, real); }
   Val number(int64_t value) const { return k->wrap(llvm::ConstantInt::getSigned(integer, value)); }
   Val left(Val bits, int count) const { return k->wrap(k->ir().CreateShl(bits.raw(), number(count).raw())); }
-  Val right(Val bits, int count) const { return k->wrap(k->ir().CreateLShr(bits.raw(), number(count).raw())); }
+  Val right(Val bits, int count) const {
+    return k->wrap(k->ir().CreateLShr(bits.raw(), number(count).raw()));
+  }
   Val exclusive_or(Val a, Val b) const { return k->wrap(k->ir().CreateXor(a.raw(), b.raw())); }
 };
 
@@ -55,14 +58,15 @@ Val copy_sign(Val magnitude, Val sign) {
   return k->wrap(k->ir().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude.raw(), sign.raw()));
 }
 
-// -- exp -----------------------------------------------------------------------------------------------------------
+// -- exp
+// -----------------------------------------------------------------------------------------------------------
 
 /// Where exp leaves the normal numbers.
 double least_exponent(Val x) { return is_double(x) ? -708.3964185322641 : -87.33654; }
 double greatest_exponent(Val x) { return is_double(x) ? 709.782712893384 : 88.72283; }
 
-/// exp x = 2^n e^r with n = round(x / ln 2) and r = x - n ln 2, |r| <= ln 2 / 2; n goes into the exponent's bits.
-/// Only for arguments whose result is normal (others give anything, NaN included).
+/// exp x = 2^n e^r with n = round(x / ln 2) and r = x - n ln 2, |r| <= ln 2 / 2; n goes into the exponent's
+/// bits. Only for arguments whose result is normal (others give anything, NaN included).
 Val exp_in_range(Val x) {
   KernelBuilder* k = x.builder();
   const Bits bits(x);
@@ -70,16 +74,16 @@ Val exp_in_range(Val x) {
   const double log2_e = 1.4426950408889634;
   const Val shifted = k->fma(x, c(log2_e), c(rounding_number(x)));
   const Val n = shifted - rounding_number(x);
-  const double ln2_high = is_double(x) ? 0x1.62e42feep-1 : 0x1.63p-1;      // few bits: n * ln2_high is exact
+  const double ln2_high = is_double(x) ? 0x1.62e42feep-1 : 0x1.63p-1;  // few bits: n * ln2_high is exact
   const double ln2_low = is_double(x) ? 0x1.a39ef35793c76p-33 : -2.1219444e-4;
   const Val r = k->fma(n, c(-ln2_low), k->fma(n, c(-ln2_high), x));
-  const Val tail =
-      is_double(x)
-          ? polynomial(r, {0.5, 0.16666666666666688, 0.041666666666666824, 0.00833333333331385, 0.0013888888888776534,
-                           0.00019841269903626057, 2.4801587569931002e-05, 2.755722688769539e-06,
-                           2.755701784637568e-07, 2.5116059566436982e-08, 2.103495593890712e-09})
-          : polynomial(r, {0.4999999403953552, 0.16666516661643982, 0.041668105870485306, 0.008369199931621552,
-                           0.0013838686281815171});
+  const Val tail = is_double(x)
+                       ? polynomial(r, {0.5, 0.16666666666666688, 0.041666666666666824, 0.00833333333331385,
+                                        0.0013888888888776534, 0.00019841269903626057, 2.4801587569931002e-05,
+                                        2.755722688769539e-06, 2.755701784637568e-07, 2.5116059566436982e-08,
+                                        2.103495593890712e-09})
+                       : polynomial(r, {0.4999999403953552, 0.16666516661643982, 0.041668105870485306,
+                                        0.008369199931621552, 0.0013838686281815171});
   const Val fraction = k->fma(r * r, tail, r) + 1.0;
   return bits.to_real(bits.of(fraction) + bits.left(bits.of(shifted), bits.mantissa));
 }
@@ -103,10 +107,11 @@ Val exp_nonpositive(Val x) {
   return k->select(x != x, x, result);
 }
 
-// -- log -----------------------------------------------------------------------------------------------------------
+// -- log
+// -----------------------------------------------------------------------------------------------------------
 
-/// x = 2^n m with m in [sqrt 1/2, sqrt 2); with f = m - 1 and s = f / (2 + f), log m = 2 atanh s, arranged so that
-/// the leading term f is exact: log m = f - (f^2/2 - s (f^2/2 + s^2 L(s^2))).
+/// x = 2^n m with m in [sqrt 1/2, sqrt 2); with f = m - 1 and s = f / (2 + f), log m = 2 atanh s, arranged so
+/// that the leading term f is exact: log m = f - (f^2/2 - s (f^2/2 + s^2 L(s^2))).
 Val log(Val x) {
   KernelBuilder* k = x.builder();
   const Bits bits(x);
@@ -123,31 +128,34 @@ Val log(Val x) {
   const Val n = k->select(tiny, whole - (wide ? 54.0 : 25.0), whole);
 
   const Val f = m - 1.0, half_square = 0.5 * f * f, s = f / (2.0 + f), z = s * s;
-  const Val tail = wide ? polynomial(z, {0.6666666666666735, 0.3999999999940937, 0.28571428743681315, 0.22222198429548629,
-                                         0.1818357232716206, 0.1531383276137875, 0.1479825435586611})
-                        : polynomial(z, {0.6666677594184875, 0.3997756838798523, 0.29871460795402527});
-  const double ln2_high = wide ? 0x1.62e42feep-1 : 0x1.63p-1, ln2_low = wide ? 0x1.a39ef35793c76p-33 : -2.1219444e-4;
+  const Val tail =
+      wide ? polynomial(z, {0.6666666666666735, 0.3999999999940937, 0.28571428743681315, 0.22222198429548629,
+                            0.1818357232716206, 0.1531383276137875, 0.1479825435586611})
+           : polynomial(z, {0.6666677594184875, 0.3997756838798523, 0.29871460795402527});
+  const double ln2_high = wide ? 0x1.62e42feep-1 : 0x1.63p-1,
+               ln2_low = wide ? 0x1.a39ef35793c76p-33 : -2.1219444e-4;
   const Val rest = k->fma(s, k->fma(z, tail, half_square), n * ln2_low);
   Val result = k->fma(n, c(ln2_high), f - (half_square - rest));
 
-  result = k->select(x > 0.0, result, k->select(x == 0.0, c(-kInfinity), c(std::numeric_limits<double>::quiet_NaN())));
+  result = k->select(x > 0.0, result,
+                     k->select(x == 0.0, c(-kInfinity), c(std::numeric_limits<double>::quiet_NaN())));
   return k->select(x < kInfinity, result, x);  // infinity and NaN are themselves
 }
 
-// -- tanh, sigmoid -------------------------------------------------------------------------------------------------
+// -- tanh, sigmoid
+// -------------------------------------------------------------------------------------------------
 
 /// An odd polynomial near 0, else 1 - 2 / (e^2|x| + 1), where nothing cancels.
 Val tanh(Val x) {
   KernelBuilder* k = x.builder();
   const Val z = x * x, magnitude = k->abs(x);
-  const Val tail =
-      is_double(x)
-          ? polynomial(z, {-0.33333333333333315, 0.1333333333333, -0.05396825396618, 0.021869488471649365,
-                           -0.008863234354590762, 0.0035921143821650145, -0.0014557282429050959, 0.0005894610045548715,
-                           -0.0002370361547239074, 9.159955316907764e-05, -3.022706563658791e-05,
-                           6.059363557135142e-06})
-          : polynomial(z, {-0.3333328366279602, 0.1333148330450058, -0.053742773830890656, 0.020648062229156494,
-                           -0.005714063066989183});
+  const Val tail = is_double(x)
+                       ? polynomial(z, {-0.33333333333333315, 0.1333333333333, -0.05396825396618,
+                                        0.021869488471649365, -0.008863234354590762, 0.0035921143821650145,
+                                        -0.0014557282429050959, 0.0005894610045548715, -0.0002370361547239074,
+                                        9.159955316907764e-05, -3.022706563658791e-05, 6.059363557135142e-06})
+                       : polynomial(z, {-0.3333328366279602, 0.1333148330450058, -0.053742773830890656,
+                                        0.020648062229156494, -0.005714063066989183});
   const Val near = k->fma(x * z, tail, x);
   const Val far = copy_sign(1.0 - 2.0 / (exp(magnitude + magnitude) + 1.0), x);
   return k->select(magnitude < 0.625, near, far);
@@ -157,26 +165,28 @@ Val sigmoid(Val x) { return 1.0 / (1.0 + exp(-x)); }
 
 Val rsqrt(Val x) { return 1.0 / x.builder()->sqrt(x); }
 
-// -- erf -----------------------------------------------------------------------------------------------------------
+// -- erf
+// -----------------------------------------------------------------------------------------------------------
 
 namespace {
 
-/// erfc x for x beyond the odd polynomial's range: e to a polynomial in float; in double e^(-x^2) times a polynomial
-/// in (x - 2.5) / (x + 2.5), since erfc x e^(x^2) is smooth and slow there.
+/// erfc x for x beyond the odd polynomial's range: e to a polynomial in float; in double e^(-x^2) times a
+/// polynomial in (x - 2.5) / (x + 2.5), since erfc x e^(x^2) is smooth and slow there.
 Val erfc_far(Val x) {
   KernelBuilder* k = x.builder();
   if (!is_double(x)) {
     const Val t = (k->min(k->same_type_constant(x, 4.0), x) - 2.46) * (1 / 1.54);
-    return exp(polynomial(t, {-7.594217777252197, -8.126927375793457, -2.2354257106781006, -0.0409557931125164,
-                              0.012894351966679096, -0.003162920940667391, 0.0018309539882466197,
-                              0.0001302765595028177, 0.00014007145364303142}));
+    return exp(polynomial(t, {-7.594217777252197, -8.126927375793457, -2.2354257106781006,
+                              -0.0409557931125164, 0.012894351966679096, -0.003162920940667391,
+                              0.0018309539882466197, 0.0001302765595028177, 0.00014007145364303142}));
   }
   const Val t = k->min(k->same_type_constant(x, 6.0), x), u = (t - 2.5) / (t + 2.5);
   return exp(-(t * t)) *
          polynomial(u, {0.2108063640611436, -0.37173673394897294, 0.2517131932174488, -0.12503305237891782,
-                        0.03992253907546523, -0.003993701160123029, -0.0026423659518134547, 0.0008759152875774328,
-                        0.0002283799633257643, -0.00012887483134837842, -3.4175718896856294e-05, 1.8596747731144528e-05,
-                        7.499735050763299e-06, -2.2328516517555215e-06, -1.587633893127344e-06});
+                        0.03992253907546523, -0.003993701160123029, -0.0026423659518134547,
+                        0.0008759152875774328, 0.0002283799633257643, -0.00012887483134837842,
+                        -3.4175718896856294e-05, 1.8596747731144528e-05, 7.499735050763299e-06,
+                        -2.2328516517555215e-06, -1.587633893127344e-06});
 }
 
 }  // namespace
@@ -185,22 +195,22 @@ Val erf(Val x) {
   KernelBuilder* k = x.builder();
   const Val z = x * x, magnitude = k->abs(x);
   const Val tail =
-      is_double(x)
-          ? polynomial(z, {0.12837916709551256, -0.3761263890318334, 0.11283791670936541, -0.02686617064186984,
-                           0.005223977595844258, -0.0008548325436445276, 0.00012055278919714305,
-                           -1.4924433753833103e-05, 1.6443745629425113e-06, -1.6180851913799135e-07,
-                           1.3603127180595375e-08, -7.582739227221203e-10})
-          : polynomial(z, {0.12837915122509003, -0.3761250376701355, 0.11281908303499222, -0.026769550517201424,
-                           0.004996992647647858, -0.0006008190684951842});
+      is_double(x) ? polynomial(z, {0.12837916709551256, -0.3761263890318334, 0.11283791670936541,
+                                    -0.02686617064186984, 0.005223977595844258, -0.0008548325436445276,
+                                    0.00012055278919714305, -1.4924433753833103e-05, 1.6443745629425113e-06,
+                                    -1.6180851913799135e-07, 1.3603127180595375e-08, -7.582739227221203e-10})
+                   : polynomial(z, {0.12837915122509003, -0.3761250376701355, 0.11281908303499222,
+                                    -0.026769550517201424, 0.004996992647647858, -0.0006008190684951842});
   const Val near = k->fma(x, tail, x);
   const Val far = copy_sign(1.0 - erfc_far(magnitude), x);
   return k->select(magnitude < (is_double(x) ? 1.0 : 0.92), near, far);
 }
 
-// -- sin and cos ---------------------------------------------------------------------------------------------------
+// -- sin and cos
+// ---------------------------------------------------------------------------------------------------
 
-/// r = x - n pi/2 with pi/2 in four pieces; n has 31 bits and the first three pieces 22, so the products are exact
-/// (Cody and Waite 1980), then polynomials on [-pi/4, pi/4] and the quadrant's swap and signs.
+/// r = x - n pi/2 with pi/2 in four pieces; n has 31 bits and the first three pieces 22, so the products are
+/// exact (Cody and Waite 1980), then polynomials on [-pi/4, pi/4] and the quadrant's swap and signs.
 SinCos sin_cos(Val x) {
   KernelBuilder* k = x.builder();
   if (!is_double(x)) {
@@ -212,17 +222,20 @@ SinCos sin_cos(Val x) {
   const Val shifted = k->fma(x, c(0.6366197723675814), c(rounding_number(x)));
   const Val n = shifted - rounding_number(x), quadrant = bits.of(shifted);
   Val r = x;
-  for (double piece : {0x1.921fbp+0, 0x1.5110bp-22, 0x1.1846980p-44, 0x1.3198a2e037073p-69}) r = k->fma(n, c(-piece), r);
+  for (double piece : {0x1.921fbp+0, 0x1.5110bp-22, 0x1.1846980p-44, 0x1.3198a2e037073p-69})
+    r = k->fma(n, c(-piece), r);
 
   const Val z = r * r;
-  const Val sine = k->fma(r * z,
-                          polynomial(z, {-0.16666666666666632, 0.008333333333322486, -0.00019841269829853388,
-                                         2.7557313705071366e-06, -2.505075988976783e-08, 1.589688644162803e-10}),
-                          r);
-  const Val cosine = k->fma(z * z,
-                            polynomial(z, {0.0416666666666666, -0.0013888888888874474, 2.480158728967155e-05,
-                                           -2.7557314400994353e-07, 2.0875729266629905e-09, -1.1359932874045317e-11}),
-                            k->fma(z, c(-0.5), c(1.0)));
+  const Val sine =
+      k->fma(r * z,
+             polynomial(z, {-0.16666666666666632, 0.008333333333322486, -0.00019841269829853388,
+                            2.7557313705071366e-06, -2.505075988976783e-08, 1.589688644162803e-10}),
+             r);
+  const Val cosine =
+      k->fma(z * z,
+             polynomial(z, {0.0416666666666666, -0.0013888888888874474, 2.480158728967155e-05,
+                            -2.7557314400994353e-07, 2.0875729266629905e-09, -1.1359932874045317e-11}),
+             k->fma(z, c(-0.5), c(1.0)));
   const Val swap = (quadrant & bits.number(1)) != bits.number(0);
   auto with_sign = [&](Val value, Val turns) {  // bit 1 of the turns is the sign
     return bits.to_real(bits.exclusive_or(bits.of(value), bits.left(turns & bits.number(2), 62)));

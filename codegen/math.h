@@ -1,7 +1,7 @@
-// Elementary functions as straight-line code: polynomials after a range reduction, for scalars and vectors of float and
-// double. No call of a library is emitted, so results are the same bits wherever the same instructions exist. Bounds
-// are in units of the last place of the result, over all finite arguments; infinities and zeros are exact, NaN stays
-// NaN. Results below the least normal number are 0.
+// Elementary functions as straight-line code: polynomials after a range reduction, for scalars and vectors of
+// float and double. No call of a library is emitted, so results are the same bits wherever the same
+// instructions exist. Bounds are in units of the last place of the result, over all finite arguments;
+// infinities and zeros are exact, NaN stays NaN. Results below the least normal number are 0.
 #pragma once
 
 #include "codegen/kernel_builder.h"

@@ -1,15 +1,17 @@
 // Attention forward, streaming: online softmax (Milakov & Gimelshein 2018, arXiv:1805.02867) by tiles, as in
 // FlashAttention (Dao et al. 2022, arXiv:2205.14135). The scores never exist whole.
 //
-// A task is a tile of queries of one head. It walks blocks of keys from key 0 on; with m, l, o of the blocks so far:
+// A task is a tile of queries of one head. It walks blocks of keys from key 0 on; with m, l, o of the blocks
+// so far:
 //   s = scale q k^T      m' = max(m, max s)      a = exp(m - m')      p = exp(s - m')
 //   l' = a l + sum p     o' = a o + p v          at the end  o / l,  lse = m + log l
-// Invisible keys get s = -inf and p = 0, and their v is not multiplied; masked keys are not even in the block. A block
-// without visible keys leaves m' = m, a = 1 and l, o as they are, to the bit, so skipping it changes nothing: a row has
-// the same bits alone, in any batch, with padding on its right, and decoded token by token.
+// Invisible keys get s = -inf and p = 0, and their v is not multiplied; masked keys are not even in the
+// block. A block without visible keys leaves m' = m, a = 1 and l, o as they are, to the bit, so skipping it
+// changes nothing: a row has the same bits alone, in any batch, with padding on its right, and decoded token
+// by token.
 //
-// Few queries (decoding) would leave most lanes idle. They go one by one, with vectors over keys and over e; each
-// element is the same chain of operations as in a tile.
+// Few queries (decoding) would leave most lanes idle. They go one by one, with vectors over keys and over e;
+// each element is the same chain of operations as in a tile.
 #include <algorithm>
 #include <limits>
 
@@ -41,8 +43,14 @@ struct AttentionEmitter {
   Val b, head, q0, queries;
 
   AttentionEmitter(KernelBuilder& builder, const ir::Attributes& a)
-      : k(builder), H(a.integer("heads")), G(a.integer("kv_heads")), E(a.integer("head_dim")), scale(a.real("scale")),
-        causal(a.flag("causal")), masked(a.flag("mask")), offset(a.flag("offsets")),
+      : k(builder),
+        H(a.integer("heads")),
+        G(a.integer("kv_heads")),
+        E(a.integer("head_dim")),
+        scale(a.real("scale")),
+        causal(a.flag("causal")),
+        masked(a.flag("mask")),
+        offset(a.flag("offsets")),
         tile(attention_tile(k.target(), k.real())) {
     Ptr next = k.scratch(k.real());
     auto take = [&](int64_t elements) {
@@ -127,14 +135,18 @@ struct AttentionEmitter {
   }
 
   /// o' = a o + p v. With a guard where some lanes do not see all keys: what stands there may be NaN.
-  void outputs(const KeyBlock& block, const Visibility& sees, Val count, Val first, const std::vector<Val>& rescale,
-               bool guarded) {
+  void outputs(const KeyBlock& block, const Visibility& sees, Val count, Val first,
+               const std::vector<Val>& rescale, bool guarded) {
     const Ptr values = key_rows(kV, kVStride);
     for_row_groups(k, E, tile.rows, [&](Val e, int height) {
       TileProduct product{height, static_cast<int>(rescale.size()), tile.lanes, {}, {}, {}, {}, {}};
-      product.left = [&](Val key, int row) { return k.load(values, block.key(key) * k.integer(kVStride) + e + row); };
+      product.left = [&](Val key, int row) {
+        return k.load(values, block.key(key) * k.integer(kVStride) + e + row);
+      };
       product.right = [&](Val key, int v) { return load(st, key, first, v); };
-      product.start = [&](int row, int v) { return load(ot, e + row, first, v) * rescale[static_cast<size_t>(v)]; };
+      product.start = [&](int row, int v) {
+        return load(ot, e + row, first, v) * rescale[static_cast<size_t>(v)];
+      };
       if (guarded) {
         product.guard = [&](Val key, int v) {
           return sees.lane_sees(block.key(key), first + v * tile.lanes, tile.lanes);
@@ -155,7 +167,8 @@ struct AttentionEmitter {
       const std::vector<Val> rescale = weights(count, first, vectors);
       if (!causal) return outputs(block, sees, count, first, rescale, false);
       k.if_(
-          block.key(count - 1) < sees.limit(first), [&] { outputs(block, sees, count, first, rescale, false); },
+          block.key(count - 1) < sees.limit(first),
+          [&] { outputs(block, sees, count, first, rescale, false); },
           [&] { outputs(block, sees, count, first, rescale, true); });
     });
   }
@@ -189,7 +202,8 @@ struct AttentionEmitter {
     finish_rows();
   }
 
-  // -- few queries: qt and ot hold rows [query, padded E], keys a block [e, key], st the weights of one row ------------
+  // -- few queries: qt and ot hold rows [query, padded E], keys a block [e, key], st the weights of one row
+  // ------------
 
   /// The scores of one query, four vectors of keys at a time.
   void row_scores(Ptr q, Val count) {
@@ -215,7 +229,9 @@ struct AttentionEmitter {
       if (e + tile.lanes <= E) return k.load_vector(row, k.index(e), tile.lanes);
       return k.load_vector(row, k.index(e), tile.lanes, k.first_lanes_mask(k.index(E - e), tile.lanes));
     };
-    product.start = [&](int, int v) { return k.load_vector(o, k.index(first + v * tile.lanes), tile.lanes) * a; };
+    product.start = [&](int, int v) {
+      return k.load_vector(o, k.index(first + v * tile.lanes), tile.lanes) * a;
+    };
     product.finish = [&](int, int v, Val sum) { k.store(o, k.index(first + v * tile.lanes), sum); };
     tile_product(k, "pv", count, 2, product);
   }
@@ -228,7 +244,8 @@ struct AttentionEmitter {
       const Val old = k.load(m, query);
       const Val now = k.max(old, k.maximum("max", count, [&](Lane key) { return k.load(st, key); }));
       const Val base = k.select(now == -kInfinity, k.number(0), now), a = exp_nonpositive(old - base);
-      k.vector_loop("exp", count, [&](Lane key) { k.store(st, key, exp_nonpositive(k.load(st, key) - base)); });
+      k.vector_loop("exp", count,
+                    [&](Lane key) { k.store(st, key, exp_nonpositive(k.load(st, key) - base)); });
       Var sum = k.var(k.load(l, query) * a);
       k.loop("sum", count, [&](Val key) { sum.set(sum.get() + k.load(st, key)); });
       k.store(m, query, now);
@@ -287,7 +304,8 @@ struct AttentionEmitter {
 };
 
 /// attention {heads, kv_heads, head_dim, scale, causal, mask, offsets}
-/// slots: q, k, v, key mask, offsets, o, lse (or null), T, S, strides of q, k, v, o. tasks = B * H * tiles of T.
+/// slots: q, k, v, key mask, offsets, o, lse (or null), T, S, strides of q, k, v, o. tasks = B * H * tiles of
+/// T.
 llvm::Function* emit_attention(KernelBuilder& k, const ir::KernelSpec& spec) {
   AttentionEmitter emitter(k, spec.attributes);
   k.for_tasks([&](Val task) { emitter.task(task); });
@@ -307,7 +325,8 @@ llvm::Function* emit_cache_append(KernelBuilder& k, const ir::KernelSpec& spec) 
       Var wanted = k.var(slot < C);
       k.if_(!k.is_null(mask), [&] { wanted.set(wanted.get() & (k.load(mask, row) != 0)); });
       k.if_(wanted, [&] {
-        const Ptr from = k.at(k.pointer(2), row * k.integer(7)), to = k.at(k.pointer(1), (b * C + slot) * width);
+        const Ptr from = k.at(k.pointer(2), row * k.integer(7)),
+                  to = k.at(k.pointer(1), (b * C + slot) * width);
         k.vector_loop("copy", width, [&](Lane lane) { k.store(to, lane, k.load(from, lane)); });
       });
     });
@@ -318,7 +337,9 @@ llvm::Function* emit_cache_append(KernelBuilder& k, const ir::KernelSpec& spec) 
 }  // namespace
 
 std::vector<KernelFamily> attention_kernels() {
-  return {{"attention", emit_attention}, {"attention_grad", emit_attention_grad}, {"cache_append", emit_cache_append}};
+  return {{"attention", emit_attention},
+          {"attention_grad", emit_attention_grad},
+          {"cache_append", emit_cache_append}};
 }
 
 }  // namespace tfc::codegen

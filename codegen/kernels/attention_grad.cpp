@@ -1,8 +1,9 @@
 // Attention's gradients from the saved log-sums (Dao et al. 2022). Per row, with D = sum_e do * o:
-//   p = exp(scale q k - lse)    dv = sum_t p do    ds = scale p (do v - D)    dq = sum_s ds k    dk = sum_t ds q
-// One pass: a task is a key head of one sequence; it walks its query heads and their tiles of queries, and for each
-// the blocks of visible keys, so that scores are computed once and dk, dv are added up in one order. Blocks and tiles
-// are those of the forward kernel. Invisible keys are not read and get zeros.
+//   p = exp(scale q k - lse)    dv = sum_t p do    ds = scale p (do v - D)    dq = sum_s ds k    dk = sum_t
+//   ds q
+// One pass: a task is a key head of one sequence; it walks its query heads and their tiles of queries, and
+// for each the blocks of visible keys, so that scores are computed once and dk, dv are added up in one order.
+// Blocks and tiles are those of the forward kernel. Invisible keys are not read and get zeros.
 #include <limits>
 
 #include "codegen/kernels/attention_parts.h"
@@ -17,8 +18,26 @@ using ir::DType;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 enum Slot {
-  kDo, kQ, kK, kV, kO, kLse, kMask, kDq, kDk, kDv, kT, kS,
-  kDoStride, kQStride, kKStride, kVStride, kOStride, kDqStride, kDkStride, kDvStride
+  kDo,
+  kQ,
+  kK,
+  kV,
+  kO,
+  kLse,
+  kMask,
+  kDq,
+  kDk,
+  kDv,
+  kT,
+  kS,
+  kDoStride,
+  kQStride,
+  kKStride,
+  kVStride,
+  kOStride,
+  kDqStride,
+  kDkStride,
+  kDvStride
 };
 
 struct AttentionGradEmitter {
@@ -34,8 +53,14 @@ struct AttentionGradEmitter {
   Val b, group, head, q0, queries;
 
   AttentionGradEmitter(KernelBuilder& builder, const ir::Attributes& a)
-      : k(builder), H(a.integer("heads")), G(a.integer("kv_heads")), E(a.integer("head_dim")), width(padded(E)),
-        scale(a.real("scale")), causal(a.flag("causal")), masked(a.flag("mask")),
+      : k(builder),
+        H(a.integer("heads")),
+        G(a.integer("kv_heads")),
+        E(a.integer("head_dim")),
+        width(padded(E)),
+        scale(a.real("scale")),
+        causal(a.flag("causal")),
+        masked(a.flag("mask")),
         tile(attention_tile(k.target(), k.real())) {
     Ptr next = k.scratch(k.real());
     auto take = [&](int64_t elements) {
@@ -68,7 +93,8 @@ struct AttentionGradEmitter {
     k.vector_loop("copy", k.index(E), [&](Lane e) { k.store(to, e, k.load(from, e)); });
   }
 
-  /// The tile's rows of q and do, and D. A row without visible keys is zeros and gets lse = inf, so that its p are 0.
+  /// The tile's rows of q and do, and D. A row without visible keys is zeros and gets lse = inf, so that its
+  /// p are 0.
   void load_queries() {
     const Ptr q = query_rows(kQ, kQStride), dout = query_rows(kDo, kDoStride), o = query_rows(kO, kOStride);
     const Ptr sums = k.at(k.pointer(kLse), (b * H + head) * k.integer(kT) + q0);
@@ -86,7 +112,8 @@ struct AttentionGradEmitter {
             copy_padded(do_row, k.at(dout, i * k.integer(kDoStride)));
             const Ptr o_row = k.at(o, i * k.integer(kOStride));
             k.store(lse, i, log_sum);
-            k.store(means, i, k.sum("mean", k.index(E), [&](Lane e) { return k.load(do_row, e) * k.load(o_row, e); }));
+            k.store(means, i,
+                    k.sum("mean", k.index(E), [&](Lane e) { return k.load(do_row, e) * k.load(o_row, e); }));
           },
           [&] {
             k.zero(q_row, k.index(width));
@@ -104,7 +131,9 @@ struct AttentionGradEmitter {
       TileProduct product{tile.rows, vectors, tile.lanes, {}, {}, {}, {}, {}};
       product.left = [&](Val e, int row) { return k.load(left, (key + row) * E + e); };
       product.right = [&](Val e, int v) { return load(right, e, first, v); };
-      product.finish = [&](int row, int v, Val sum) { k.store(column(to, key + row, first, v), k.index(0), sum); };
+      product.finish = [&](int row, int v, Val sum) {
+        k.store(column(to, key + row, first, v), k.index(0), sum);
+      };
       tile_product(k, name, k.index(E), 2, product);
     });
   }
@@ -128,7 +157,8 @@ struct AttentionGradEmitter {
   }
 
   /// dq += ds k, as [e, query].
-  void add_dq(const KeyBlock& block, const Visibility& sees, Val count, Val first, int vectors, bool guarded) {
+  void add_dq(const KeyBlock& block, const Visibility& sees, Val count, Val first, int vectors,
+              bool guarded) {
     for_row_groups(k, E, tile.rows, [&](Val e, int height) {
       TileProduct product{height, vectors, tile.lanes, {}, {}, {}, {}, {}};
       product.left = [&](Val key, int row) { return k.load(keys, key * E + e + row); };
@@ -139,7 +169,9 @@ struct AttentionGradEmitter {
           return sees.lane_sees(block.key(key), first + v * tile.lanes, tile.lanes);
         };
       }
-      product.finish = [&](int row, int v, Val sum) { k.store(column(dqt, e + row, first, v), k.index(0), sum); };
+      product.finish = [&](int row, int v, Val sum) {
+        k.store(column(dqt, e + row, first, v), k.index(0), sum);
+      };
       tile_product(k, guarded ? "dq.guarded" : "dq", count, guarded ? 1 : 2, product);
     });
   }
@@ -150,7 +182,9 @@ struct AttentionGradEmitter {
       k.loop("keys", k.index(0), block.count, tile.rows, [&](Val key) {
         TileProduct product{tile.rows, vectors, tile.lanes, {}, {}, {}, {}, {}};
         product.left = [&](Val q, int row) { return k.load(left, (key + row) * kTileQueries + q); };
-        product.right = [&](Val q, int v) { return k.load_vector(right, q * width + e + v * tile.lanes, tile.lanes); };
+        product.right = [&](Val q, int v) {
+          return k.load_vector(right, q * width + e + v * tile.lanes, tile.lanes);
+        };
         product.finish = [&](int row, int v, Val sum) {
           k.store(products, (key + row) * width + e + v * tile.lanes, sum);
         };
@@ -159,8 +193,10 @@ struct AttentionGradEmitter {
     });
     const Ptr to = key_rows(slot, stride_slot);
     k.loop("add", block.count, [&](Val row) {
-      const Ptr target = k.at(to, block.key(row) * k.integer(stride_slot)), source = k.at(products, row * width);
-      k.vector_loop("e", k.index(E), [&](Lane e) { k.store(target, e, k.load(target, e) + k.load(source, e)); });
+      const Ptr target = k.at(to, block.key(row) * k.integer(stride_slot)),
+                source = k.at(products, row * width);
+      k.vector_loop("e", k.index(E),
+                    [&](Lane e) { k.store(target, e, k.load(target, e) + k.load(source, e)); });
     });
   }
 
@@ -219,7 +255,8 @@ struct AttentionGradEmitter {
 }  // namespace
 
 /// attention_grad {heads, kv_heads, head_dim, scale, causal, mask}
-/// slots: do, q, k, v, o, lse, key mask, dq, dk, dv, T, S, strides of do, q, k, v, o, dq, dk, dv. tasks = B * G.
+/// slots: do, q, k, v, o, lse, key mask, dq, dk, dv, T, S, strides of do, q, k, v, o, dq, dk, dv. tasks = B *
+/// G.
 llvm::Function* emit_attention_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
   AttentionGradEmitter emitter(k, spec.attributes);
   k.for_tasks([&](Val task) { emitter.task(task); });

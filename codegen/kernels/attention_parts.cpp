@@ -88,13 +88,15 @@ void for_vectors(KernelBuilder& k, int64_t E, int lanes, const std::function<voi
 
 }  // namespace
 
-void transpose_in(KernelBuilder& k, Ptr to, Ptr from, Val stride, int64_t E, Val count, int lanes, double factor) {
+void transpose_in(KernelBuilder& k, Ptr to, Ptr from, Val stride, int64_t E, Val count, int lanes,
+                  double factor) {
   k.loop("group", k.index(0), count, lanes, [&](Val first) {
     std::vector<Ptr> rows;
     for (int i = 0; i < lanes; ++i) rows.push_back(k.at(from, k.min(first + i, count - 1) * stride));
     for_vectors(k, E, lanes, [&](Val e, Val mask) {
       std::vector<Val> square;
-      for (Ptr row : rows) square.push_back(mask ? k.load_vector(row, e, lanes, mask) : k.load_vector(row, e, lanes));
+      for (Ptr row : rows)
+        square.push_back(mask ? k.load_vector(row, e, lanes, mask) : k.load_vector(row, e, lanes));
       transpose_square(k, square);
       for (int i = 0; i < lanes; ++i) {
         const Val column = square[static_cast<size_t>(i)];
@@ -155,7 +157,8 @@ void pack_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val st
   });
 }
 
-void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E, int lanes) {
+void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E,
+                    int lanes) {
   k.loop("group", k.index(0), block.count, lanes, [&](Val first) {
     std::vector<Ptr> rows;
     for (int i = 0; i < lanes; ++i) {
@@ -163,7 +166,8 @@ void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, V
     }
     for_vectors(k, E, lanes, [&](Val e, Val mask) {
       std::vector<Val> square;
-      for (Ptr row : rows) square.push_back(mask ? k.load_vector(row, e, lanes, mask) : k.load_vector(row, e, lanes));
+      for (Ptr row : rows)
+        square.push_back(mask ? k.load_vector(row, e, lanes, mask) : k.load_vector(row, e, lanes));
       transpose_square(k, square);
       const int64_t columns = mask ? E % lanes : lanes;
       for (int i = 0; i < columns; ++i) {

@@ -1,8 +1,9 @@
-// What the forward and backward attention kernels share: register tiles, transposition, blocks of visible keys.
+// What the forward and backward attention kernels share: register tiles, transposition, blocks of visible
+// keys.
 //
-// All matrices of a block are held so that vectors run over the queries of a tile: scores as [key, query], outputs as
-// [e, query]. A query's row is one lane from beginning to end, so softmax needs no reduction across lanes, and what a
-// row computes depends neither on the tile it is in nor on its neighbours.
+// All matrices of a block are held so that vectors run over the queries of a tile: scores as [key, query],
+// outputs as [e, query]. A query's row is one lane from beginning to end, so softmax needs no reduction
+// across lanes, and what a row computes depends neither on the tile it is in nor on its neighbours.
 #pragma once
 
 #include "codegen/kernels/kernels.h"
@@ -10,7 +11,7 @@
 namespace tfc::codegen {
 
 // As passes/lower/attention.cpp, which cuts tasks and sizes scratch.
-inline constexpr int64_t kTileQueries = 32;   // width of every matrix over queries
+inline constexpr int64_t kTileQueries = 32;  // width of every matrix over queries
 inline constexpr int64_t kMostBlockKeys = 64;
 
 /// Registers of a product tile: rows x 2 vectors, or x 1 where there are few queries.
@@ -20,29 +21,33 @@ struct AttentionTile {
 };
 AttentionTile attention_tile(const Target& target, ir::DType real);
 
-/// C[rows, vectors] = start + sum over depth of left[row, d] * right[d, vector]; each element one chain of fma over
-/// ascending d. A guard (if any) says for which lanes of a vector step d counts at all.
+/// C[rows, vectors] = start + sum over depth of left[row, d] * right[d, vector]; each element one chain of
+/// fma over ascending d. A guard (if any) says for which lanes of a vector step d counts at all.
 struct TileProduct {
   int rows, vectors, lanes;
-  std::function<Val(Val d, int row)> left;                 // scalar
+  std::function<Val(Val d, int row)> left;  // scalar
   std::function<Val(Val d, int vector)> right;
-  std::function<Val(int row, int vector)> start;           // absent: zeros
+  std::function<Val(int row, int vector)> start;  // absent: zeros
   std::function<Val(Val d, int vector)> guard;
   std::function<void(int row, int vector, Val sum)> finish;
 };
 void tile_product(KernelBuilder& k, const std::string& name, Val depth, int unroll, const TileProduct& tile);
 
 /// Rows 0..count-1 in groups of nearly equal height, at most `most`.
-void for_row_groups(KernelBuilder& k, int64_t count, int most, const std::function<void(Val first, int height)>& body);
+void for_row_groups(KernelBuilder& k, int64_t count, int most,
+                    const std::function<void(Val first, int height)>& body);
 
 /// Columns 0..count-1 of a tile, two vectors at a time, one where no more are needed.
-void for_columns(KernelBuilder& k, Val count, int lanes, const std::function<void(Val first, int vectors)>& body);
+void for_columns(KernelBuilder& k, Val count, int lanes,
+                 const std::function<void(Val first, int vectors)>& body);
 
-/// to[e * kTileQueries + q] = factor * from[q * stride + e] for e < E (rounded up to whole vectors, with zeros), q <
-/// count; columns past the last repeat it, up to a whole vector.
-void transpose_in(KernelBuilder& k, Ptr to, Ptr from, Val stride, int64_t E, Val count, int lanes, double factor);
+/// to[e * kTileQueries + q] = factor * from[q * stride + e] for e < E (rounded up to whole vectors, with
+/// zeros), q < count; columns past the last repeat it, up to a whole vector.
+void transpose_in(KernelBuilder& k, Ptr to, Ptr from, Val stride, int64_t E, Val count, int lanes,
+                  double factor);
 
-/// to[q * stride + e] = factor(vector of q) * from[e * kTileQueries + q]; `rows` is scratch of [queries, padded E].
+/// to[q * stride + e] = factor(vector of q) * from[e * kTileQueries + q]; `rows` is scratch of [queries,
+/// padded E].
 void transpose_out(KernelBuilder& k, Ptr to, Val stride, Ptr from, Ptr rows, int64_t E, Val count, int lanes,
                    const std::function<Val(Val first, Val vector)>& factor);
 
@@ -55,7 +60,7 @@ struct Visibility {
   Val first_limit;  // of the tile's query 0, before clamping
   Val keys;         // S
 
-  Val limit(Val query) const;                     // clamped to [0, S]
+  Val limit(Val query) const;                                // clamped to [0, S]
   Val lane_sees(Val key, Val first_query, int lanes) const;  // <lanes x i1>; causal only
 };
 
@@ -73,8 +78,10 @@ KeyBlock gather_keys(KernelBuilder& k, Val first, Val range, Ptr mask, Ptr numbe
 /// to[row * E + e] = from[key(row) * stride + e]
 void pack_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E);
 
-/// to[e * kMostBlockKeys + row] = from[key(row) * stride + e]; rows past the last repeat it, up to a whole vector.
-void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E, int lanes);
+/// to[e * kMostBlockKeys + row] = from[key(row) * stride + e]; rows past the last repeat it, up to a whole
+/// vector.
+void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E,
+                    int lanes);
 
 llvm::Function* emit_attention_grad(KernelBuilder& k, const ir::KernelSpec& spec);
 

@@ -28,8 +28,8 @@ Val apply(KernelBuilder& k, const Attributes& a, const std::vector<Val>& x) {
 }
 
 /// elementwise {op, inputs, flat, chunk, width (rows only)}: out = op(in0, in1, ...)
-/// slots: count (elements if flat, else rows), out, in0, in1, ..., then unless flat the strides of out, in0, in1, ...
-/// A task is `chunk` elements or rows.
+/// slots: count (elements if flat, else rows), out, in0, in1, ..., then unless flat the strides of out, in0,
+/// in1, ... A task is `chunk` elements or rows.
 llvm::Function* emit_elementwise(KernelBuilder& k, const ir::KernelSpec& spec) {
   const Attributes& a = spec.attributes;
   const int inputs = static_cast<int>(a.integer("inputs"));
@@ -50,7 +50,8 @@ llvm::Function* emit_elementwise(KernelBuilder& k, const ir::KernelSpec& spec) {
     }
     k.loop("row", first, last, 1, [&](Val row) {
       std::vector<Ptr> rows;
-      for (int i = 0; i <= inputs; ++i) rows.push_back(k.at(k.pointer(1 + i), row * k.integer(2 + inputs + i)));
+      for (int i = 0; i <= inputs; ++i)
+        rows.push_back(k.at(k.pointer(1 + i), row * k.integer(2 + inputs + i)));
       in.assign(rows.begin() + 1, rows.end());
       k.vector_loop("element", k.index(a.integer("width")), [&](Lane lane) { at_lane(in, rows[0], lane); });
     });
@@ -58,7 +59,8 @@ llvm::Function* emit_elementwise(KernelBuilder& k, const ir::KernelSpec& spec) {
   return k.finish();
 }
 
-/// zeros {chunk}   slots: rows, out, width, stride, end: the element past the last row. A task is `chunk` rows.
+/// zeros {chunk}   slots: rows, out, width, stride, end: the element past the last row. A task is `chunk`
+/// rows.
 llvm::Function* emit_zeros(KernelBuilder& k, const ir::KernelSpec& spec) {
   const int64_t chunk = spec.attributes.integer("chunk");
   k.for_tasks([&](Val task) {
@@ -129,8 +131,11 @@ llvm::Function* emit_batch_sum(KernelBuilder& k, const ir::KernelSpec& spec) {
 }  // namespace
 
 std::vector<KernelFamily> elementwise_kernels() {
-  return {{"elementwise", emit_elementwise}, {"zeros", emit_zeros},         {"mask_rows", emit_mask_rows},
-          {"add_rows", emit_add_rows},       {"batch_sum", emit_batch_sum}};
+  return {{"elementwise", emit_elementwise},
+          {"zeros", emit_zeros},
+          {"mask_rows", emit_mask_rows},
+          {"add_rows", emit_add_rows},
+          {"batch_sum", emit_batch_sum}};
 }
 
 }  // namespace tfc::codegen

@@ -8,7 +8,8 @@ namespace {
 
 using ir::DType;
 
-void for_rows_of_task(KernelBuilder& k, Val task, int64_t chunk, Val rows, const std::function<void(Val row)>& body) {
+void for_rows_of_task(KernelBuilder& k, Val task, int64_t chunk, Val rows,
+                      const std::function<void(Val row)>& body) {
   k.loop("row", task * chunk, k.min((task + 1) * chunk, rows), 1, body);
 }
 
@@ -57,8 +58,8 @@ llvm::Function* emit_embedding(KernelBuilder& k, const ir::KernelSpec& spec) {
 
 /// embedding_grad {width = D, rows = V, scale, columns, kept}
 /// slots: dtable, dy, ids, mask (or null), tokens, stride of dy
-/// A task is a stripe of `columns` columns: zeroes it unless what it holds is `kept`, then adds every token's row in
-/// order.
+/// A task is a stripe of `columns` columns: zeroes it unless what it holds is `kept`, then adds every token's
+/// row in order.
 llvm::Function* emit_embedding_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
   const double scale = spec.attributes.real("scale");
   const int64_t D = spec.attributes.integer("width"), columns = spec.attributes.integer("columns");
@@ -66,7 +67,8 @@ llvm::Function* emit_embedding_grad(KernelBuilder& k, const ir::KernelSpec& spec
     const Val first = task * columns, width = k.min(k.index(columns), k.index(D) - first);
     const Ptr stripe = k.at(k.pointer(0), first), dy = k.at(k.pointer(1), first);
     if (!spec.attributes.flag("kept")) {
-      k.loop("row", k.index(spec.attributes.integer("rows")), [&](Val row) { k.zero(k.at(stripe, row * D), width); });
+      k.loop("row", k.index(spec.attributes.integer("rows")),
+             [&](Val row) { k.zero(k.at(stripe, row * D), width); });
     }
     k.loop("token", k.integer(4), [&](Val token) {
       k.if_(is_real(k, 3, token), [&] {
@@ -111,8 +113,8 @@ llvm::Function* emit_position_rows_grad(KernelBuilder& k, const ir::KernelSpec& 
 }
 
 /// angles {kind = sinusoid | rope, width, chunk}   slots: rows, out, frequencies f64, offsets (or null), T
-/// Angle = position * frequency, in double. sinusoid: a frequency for each column, even columns sin, odd ones cos.
-/// rope: a frequency for each pair, cosines in the first half of the row, sines in the second.
+/// Angle = position * frequency, in double. sinusoid: a frequency for each column, even columns sin, odd ones
+/// cos. rope: a frequency for each pair, cosines in the first half of the row, sines in the second.
 llvm::Function* emit_angles(KernelBuilder& k, const ir::KernelSpec& spec) {
   const bool rope = spec.attributes.text("kind") == "rope";
   const int64_t width = spec.attributes.integer("width");

@@ -1,5 +1,6 @@
-// Layer normalisation (Ba, Kiros, Hinton 2016) and root mean square normalisation (Zhang, Sennrich 2019), by rows of
-// width D. The variance takes a second sweep over the row, which is in cache by then: E[x^2] - E[x]^2 cancels.
+// Layer normalisation (Ba, Kiros, Hinton 2016) and root mean square normalisation (Zhang, Sennrich 2019), by
+// rows of width D. The variance takes a second sweep over the row, which is in cache by then: E[x^2] - E[x]^2
+// cancels.
 #include "codegen/kernels/kernels.h"
 #include "codegen/math.h"
 
@@ -8,7 +9,7 @@ namespace tfc::codegen {
 namespace {
 
 struct NormSettings {
-  bool centred;   // layer norm
+  bool centred;  // layer norm
   int64_t D, chunk;
 
   explicit NormSettings(const ir::KernelSpec& spec)
@@ -17,7 +18,8 @@ struct NormSettings {
         chunk(spec.attributes.integer("chunk")) {}
 };
 
-void for_rows_of_task(KernelBuilder& k, Val task, int64_t chunk, Val rows, const std::function<void(Val row)>& body) {
+void for_rows_of_task(KernelBuilder& k, Val task, int64_t chunk, Val rows,
+                      const std::function<void(Val row)>& body) {
   k.loop("row", task * chunk, k.min((task + 1) * chunk, rows), 1, body);
 }
 
@@ -26,9 +28,9 @@ void store_unless_null(KernelBuilder& k, int slot, Val index, Val value) {
 }
 
 /// norm {kind = layer | rms, width = D, eps, bias, chunk, added, scale}
-/// slots: rows, y, x, gamma, beta, mean, rstd, strides of y, of x; with added = n > 0 also sum, its stride, and for
-/// each of n operands pointer and stride: then sum = x + scale * (their sum, left to right) is stored and normalised.
-/// mean and rstd may be null.
+/// slots: rows, y, x, gamma, beta, mean, rstd, strides of y, of x; with added = n > 0 also sum, its stride,
+/// and for each of n operands pointer and stride: then sum = x + scale * (their sum, left to right) is stored
+/// and normalised. mean and rstd may be null.
 llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
   const NormSettings s(spec);
   const int added = static_cast<int>(spec.attributes.integer("added", 0));
@@ -56,7 +58,8 @@ llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
       const Ptr y = k.at(k.pointer(1), row * k.integer(7));
       if (added > 0) x = add_residual(row, x);
       const double size = static_cast<double>(s.D);
-      const Val mean = s.centred ? k.sum("mean", D, [&](Lane d) { return k.load(x, d); }) / size : k.number(0);
+      const Val mean =
+          s.centred ? k.sum("mean", D, [&](Lane d) { return k.load(x, d); }) / size : k.number(0);
       const Val variance = k.sum("variance", D, [&](Lane d) { return square(k.load(x, d) - mean); }) / size;
       const Val rstd = rsqrt(variance + eps);
       k.vector_loop("normalise", D, [&](Lane d) {
@@ -71,11 +74,11 @@ llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
 }
 
 /// norm_grad {kind, width = D, chunk, dx, parameters, added}
-/// slots: rows, dx, dy, x, gamma, mean, rstd, partial sums [tasks, 2, D], strides of dx, dy, x; with `added` also what
-/// dx is added to, and its stride.
-/// With n = (x - mean) * rstd and dn = dy * gamma:
+/// slots: rows, dx, dy, x, gamma, mean, rstd, partial sums [tasks, 2, D], strides of dx, dy, x; with `added`
+/// also what dx is added to, and its stride. With n = (x - mean) * rstd and dn = dy * gamma:
 ///   dgamma = sum dy * n     dbeta = sum dy     dx = (dn - mean(dn) - n * mean(dn * n)) * rstd
-/// and mean(dn) is missing where nothing was centred. Each task leaves its rows' dgamma and dbeta in its own place.
+/// and mean(dn) is missing where nothing was centred. Each task leaves its rows' dgamma and dbeta in its own
+/// place.
 llvm::Function* emit_norm_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
   const NormSettings s(spec);
   const bool wants_dx = spec.attributes.flag("dx"), wants_parameters = spec.attributes.flag("parameters");
@@ -123,9 +126,8 @@ llvm::Function* emit_sum_partials(KernelBuilder& k, const ir::KernelSpec& spec) 
   k.for_tasks([&](Val task) {
     k.vector_loop("column", task * columns, k.min((task + 1) * columns, k.integer(3)), [&](Lane d) {
       Var sum = k.var(k.load(k.pointer(2), d));
-      k.loop("partial", k.index(1), k.integer(0), 1, [&](Val i) {
-        sum.set(sum.get() + k.load(k.at(k.pointer(2), i * k.integer(4)), d));
-      });
+      k.loop("partial", k.index(1), k.integer(0), 1,
+             [&](Val i) { sum.set(sum.get() + k.load(k.at(k.pointer(2), i * k.integer(4)), d)); });
       k.store(k.pointer(1), d, sum);
     });
   });

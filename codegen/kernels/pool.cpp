@@ -35,7 +35,8 @@ Val is_real(KernelBuilder& k, Ptr mask, Val row) {
   return real.get() != 0;
 }
 
-/// pool {kind = first | mean | last, width}   slots: B, out, x, mask (or null), T, stride of x. A task is a sequence.
+/// pool {kind = first | mean | last, width}   slots: B, out, x, mask (or null), T, stride of x. A task is a
+/// sequence.
 llvm::Function* emit_pool(KernelBuilder& k, const ir::KernelSpec& spec) {
   const std::string& kind = spec.attributes.text("kind");
   const int64_t D = spec.attributes.integer("width");
@@ -54,7 +55,8 @@ llvm::Function* emit_pool(KernelBuilder& k, const ir::KernelSpec& spec) {
       }
       k.loop("token", T, [&](Val t) {
         k.if_(is_real(k, mask, b * T + t), [&] {
-          k.vector_loop("add", k.index(D), [&](Lane d) { k.store(out, d, k.load(out, d) + k.load(row(t), d)); });
+          k.vector_loop("add", k.index(D),
+                        [&](Lane d) { k.store(out, d, k.load(out, d) + k.load(row(t), d)); });
         });
       });
       const Val share = 1.0 / k.to_real(real.count.get());
@@ -79,8 +81,7 @@ llvm::Function* emit_pool_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
       const Val chosen = kind == "mean" ? is_real(k, mask, b * T + t)
                                         : t == (kind == "first" ? real.first.get() : real.last.get());
       k.if_(
-          chosen,
-          [&] { k.vector_loop("copy", D, [&](Lane d) { k.store(dx, d, k.load(dy, d) * share); }); },
+          chosen, [&] { k.vector_loop("copy", D, [&](Lane d) { k.store(dx, d, k.load(dy, d) * share); }); },
           [&] { k.zero(dx, D); });
     });
   });

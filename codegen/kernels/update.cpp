@@ -51,8 +51,8 @@ llvm::Function* emit_clip_scale(KernelBuilder& k, const ir::KernelSpec&) {
 enum Hyper { kRate, kBeta1, kBeta2, kEpsilon, kWeightDecay, kStep };
 enum Prepared { kCorrection1 = 8, kRootCorrection2 = 9 };
 
-/// adamw_prepare {}   slots: hyper f64 [8], prepared f64 [16]. One task: the hyper-parameters, then 1 - beta1^step and
-/// sqrt(1 - beta2^step).
+/// adamw_prepare {}   slots: hyper f64 [8], prepared f64 [16]. One task: the hyper-parameters, then 1 -
+/// beta1^step and sqrt(1 - beta2^step).
 llvm::Function* emit_adamw_prepare(KernelBuilder& k, const ir::KernelSpec&) {
   const Ptr hyper = k.pointer(0, DType::F64), prepared = k.pointer(1, DType::F64);
   auto value = [&](int i) { return k.load(hyper, k.index(i)); };
@@ -65,8 +65,10 @@ llvm::Function* emit_adamw_prepare(KernelBuilder& k, const ir::KernelSpec&) {
   return k.finish();
 }
 
-/// The elements [from, to) of one parameter, as torch.optim.AdamW (Loshchilov, Hutter 2019): decoupled decay, then
-///   m = beta1 m + (1 - beta1) g     v = beta2 v + (1 - beta2) g^2     p -= rate / c1 * m / (sqrt v / sqrt c2 + eps)
+/// The elements [from, to) of one parameter, as torch.optim.AdamW (Loshchilov, Hutter 2019): decoupled decay,
+/// then
+///   m = beta1 m + (1 - beta1) g     v = beta2 v + (1 - beta2) g^2     p -= rate / c1 * m / (sqrt v / sqrt c2
+///   + eps)
 /// and the gradient is zeros for the next step.
 struct AdamW {
   KernelBuilder& k;
@@ -114,8 +116,9 @@ Val first_past(KernelBuilder& k, Ptr borders, int64_t count, int side, Val eleme
 }
 
 /// adamw {parameters = P, chunk}
-/// slots: p, g, m, v, scale f64, prepared f64, lr_scale f64 [P], decay f64 [P], borders f64 [P, 2] (a parameter's first
-/// element and the one past its last, equal where nothing is to be done), N. A task is `chunk` elements of the block.
+/// slots: p, g, m, v, scale f64, prepared f64, lr_scale f64 [P], decay f64 [P], borders f64 [P, 2] (a
+/// parameter's first element and the one past its last, equal where nothing is to be done), N. A task is
+/// `chunk` elements of the block.
 llvm::Function* emit_adamw(KernelBuilder& k, const ir::KernelSpec& spec) {
   const int64_t chunk = spec.attributes.integer("chunk"), count = spec.attributes.integer("parameters");
   const Ptr borders = k.pointer(8, DType::F64);

@@ -22,13 +22,15 @@ Arg integer(const Dim& value) { return Lowering::integer(value); }
 
 struct Heads {
   int64_t H, G, E;
-  explicit Heads(const Attributes& a) : H(a.integer("heads")), G(a.integer("kv_heads")), E(a.integer("head_dim")) {}
+  explicit Heads(const Attributes& a)
+      : H(a.integer("heads")), G(a.integer("kv_heads")), E(a.integer("head_dim")) {}
 };
 
 Attributes settings(const Lowering& l, bool mask) {
   const Attributes& a = l.attributes();
-  return {{"heads", a.integer("heads")}, {"kv_heads", a.integer("kv_heads")}, {"head_dim", a.integer("head_dim")},
-          {"scale", a.real("scale")},    {"causal", a.flag("causal")},        {"mask", mask}};
+  return {{"heads", a.integer("heads")},       {"kv_heads", a.integer("kv_heads")},
+          {"head_dim", a.integer("head_dim")}, {"scale", a.real("scale")},
+          {"causal", a.flag("causal")},        {"mask", mask}};
 }
 
 }  // namespace
@@ -42,14 +44,16 @@ void lower_Attention(Lowering& l) {
   const Value mask = l.operand(3), offsets = l.operand(4);
   Attributes attributes = settings(l, mask.valid());
   attributes.set("offsets", offsets.valid());
-  ir::Record record = kernel_call(
-      l, "attention", attributes, B * n.H * ceildiv(T, kTileQueries),
-      {q.pointer, k.pointer, v.pointer, l.pointer(mask), l.pointer(offsets), o.pointer, l.pointer(l.result(1)), integer(T),
-       integer(S), integer(q.stride), integer(k.stride), integer(v.stride), integer(o.stride)},
-      4 * n.H * n.E * B * T * S, q_type.elements() * 2 + k_type.elements() * 2);
+  ir::Record record =
+      kernel_call(l, "attention", attributes, B * n.H * ceildiv(T, kTileQueries),
+                  {q.pointer, k.pointer, v.pointer, l.pointer(mask), l.pointer(offsets), o.pointer,
+                   l.pointer(l.result(1)), integer(T), integer(S), integer(q.stride), integer(k.stride),
+                   integer(v.stride), integer(o.stride)},
+                  4 * n.H * n.E * B * T * S, q_type.elements() * 2 + k_type.elements() * 2);
   const int64_t element = ir::dtype_bytes(l.module().real);
   record.scratch = element * (3 * padded(n.E) * kTileQueries + kMostBlockKeys * kTileQueries +
-                              padded(kMostBlockKeys * n.E) + 2 * kTileQueries) + 8 * kMostBlockKeys;
+                              padded(kMostBlockKeys * n.E) + 2 * kTileQueries) +
+                   8 * kMostBlockKeys;
   l.call(std::move(record));
 }
 
@@ -63,7 +67,8 @@ void lower_AttentionGrad(Lowering& l) {
     Location place = l.locate(l.result(result));
     const Type& type = result == 0 ? q_type : k_type;
     if (!l.used(l.result(result))) {  // the kernel adds to all three
-      place = {l.temporary("d" + std::to_string(result), type.bytes()), static_width(type), static_width(type)};
+      place = {l.temporary("d" + std::to_string(result), type.bytes()), static_width(type),
+               static_width(type)};
     }
     rows.push_back(place);
   }
@@ -80,7 +85,8 @@ void lower_AttentionGrad(Lowering& l) {
                                   10 * n.H * n.E * B * T * S, q_type.elements() * 4 + k_type.elements() * 4);
   const int64_t element = ir::dtype_bytes(l.module().real), width = padded(n.E);
   record.scratch = element * (6 * width * kTileQueries + 3 * kMostBlockKeys * width +
-                              2 * kMostBlockKeys * kTileQueries + 2 * kTileQueries) + 8 * kMostBlockKeys;
+                              2 * kMostBlockKeys * kTileQueries + 2 * kTileQueries) +
+                   8 * kMostBlockKeys;
   l.call(std::move(record));
 }
 
@@ -88,10 +94,11 @@ void lower_CacheAppend(Lowering& l) {
   const Type &cache = l.type(l.operand(0)), &rows_type = l.type(l.operand(1));
   const int64_t width = static_width(cache), chunk = rows_per_task(width);
   const Location rows = l.locate(l.operand(1));
-  l.call(kernel_call(l, "cache_append", {{"width", width}, {"chunk", chunk}}, ceildiv(rows_type.rows(), chunk),
-                     {integer(rows_type.rows()), l.pointer(l.result()), rows.pointer, l.pointer(l.operand(2)),
-                      l.pointer(l.operand(3)), integer(rows_type.shape[1]), integer(cache.shape[1]), integer(rows.stride)},
-                     0, 2 * rows_type.elements()));
+  l.call(kernel_call(
+      l, "cache_append", {{"width", width}, {"chunk", chunk}}, ceildiv(rows_type.rows(), chunk),
+      {integer(rows_type.rows()), l.pointer(l.result()), rows.pointer, l.pointer(l.operand(2)),
+       l.pointer(l.operand(3)), integer(rows_type.shape[1]), integer(cache.shape[1]), integer(rows.stride)},
+      0, 2 * rows_type.elements()));
 }
 
 }  // namespace tfc::passes

@@ -1,4 +1,5 @@
-// Element by element: one kernel with an operation as its setting, over contiguous elements where all operands are.
+// Element by element: one kernel with an operation as its setting, over contiguous elements where all
+// operands are.
 #include "ir/check.h"
 #include "passes/lower/rows.h"
 
@@ -32,8 +33,8 @@ void elementwise(Lowering& l, Attributes attributes, const Location& out, const 
     tasks = ceildiv(type.rows(), chunk);
     for (const Location& location : all) args.push_back(Lowering::integer(location.stride));
   }
-  l.call(kernel_call(l, "elementwise", std::move(attributes), tasks, std::move(args), flops_per_element * elements,
-                     static_cast<int64_t>(all.size()) * elements));
+  l.call(kernel_call(l, "elementwise", std::move(attributes), tasks, std::move(args),
+                     flops_per_element * elements, static_cast<int64_t>(all.size()) * elements));
 }
 
 namespace {
@@ -47,7 +48,8 @@ void elementwise_node(Lowering& l, Attributes attributes, int64_t flops_per_elem
 }  // namespace
 
 void write_copy(Lowering& l, const Location& to, const Location& from, const Type& type) {
-  elementwise(l, {{"op", std::string("copy")}, {"f", std::string(ir::dtype_name(type.dtype))}}, to, {from}, type, 0);
+  elementwise(l, {{"op", std::string("copy")}, {"f", std::string(ir::dtype_name(type.dtype))}}, to, {from},
+              type, 0);
 }
 
 void write_zeros(Lowering& l, const Location& to, const Type& type) {
@@ -56,12 +58,11 @@ void write_zeros(Lowering& l, const Location& to, const Type& type) {
   const Dim rows = flat ? ceildiv(elements, kChunkElements) : type.rows();
   const int64_t width = flat ? kChunkElements : to.width;
   const int64_t chunk = rows_per_task(width);
-  l.call(kernel_call(l, "zeros", {{"f", std::string(ir::dtype_name(type.dtype))}, {"chunk", chunk}},
-                     ceildiv(rows, chunk),
-                     {Lowering::integer(rows), to.pointer, Lowering::integer(width),
-                      Lowering::integer(flat ? width : to.stride),
-                      Lowering::integer(flat ? elements : rows * to.stride)},
-                     0, elements));
+  l.call(kernel_call(
+      l, "zeros", {{"f", std::string(ir::dtype_name(type.dtype))}, {"chunk", chunk}}, ceildiv(rows, chunk),
+      {Lowering::integer(rows), to.pointer, Lowering::integer(width),
+       Lowering::integer(flat ? width : to.stride), Lowering::integer(flat ? elements : rows * to.stride)},
+      0, elements));
 }
 
 void lower_Add(Lowering& l) { elementwise_node(l, {{"op", std::string("add")}}, 1); }
@@ -72,7 +73,8 @@ void lower_Scale(Lowering& l) {
 }
 
 void lower_Activation(Lowering& l) {
-  elementwise_node(l, {{"op", std::string("activation")}, {"kind", l.attributes().text("kind")}}, kActivationFlops);
+  elementwise_node(l, {{"op", std::string("activation")}, {"kind", l.attributes().text("kind")}},
+                   kActivationFlops);
 }
 
 void lower_ActivationGrad(Lowering& l) {

@@ -10,14 +10,16 @@ namespace tfc::passes {
 inline constexpr int64_t kChunkElements = 8192;
 
 /// Rows of `width` elements that make one task.
-inline int64_t rows_per_task(int64_t width) { return width >= kChunkElements ? 1 : kChunkElements / std::max<int64_t>(width, 1); }
+inline int64_t rows_per_task(int64_t width) {
+  return width >= kChunkElements ? 1 : kChunkElements / std::max<int64_t>(width, 1);
+}
 
 /// The last dimension, which kernels want as a number.
 int64_t static_width(const ir::Type& type);
 
 /// A call without its sizes: `reals` elements read or written, `flops` operations.
-ir::Record kernel_call(Lowering& l, std::string family, ir::Attributes attributes, ir::Dim tasks, std::vector<ir::Arg> args,
-                       ir::Dim flops, ir::Dim reals);
+ir::Record kernel_call(Lowering& l, std::string family, ir::Attributes attributes, ir::Dim tasks,
+                       std::vector<ir::Arg> args, ir::Dim flops, ir::Dim reals);
 
 /// Are the rows one after the other, without gaps?
 inline bool is_flat(const Location& location) { return location.stride == location.width; }

@@ -20,13 +20,14 @@ void lower_SumSquares(Lowering& l) {
   const Arg partials = l.temporary("partials", 8 * tasks);
   l.call(kernel_call(l, "sum_squares", {{"chunk", kChunk}}, tasks,
                      {integer(elements), l.pointer(l.operand(0)), partials}, 2 * elements, elements));
-  l.call(kernel_call(l, "sum_in_order", {}, 1, {integer(tasks), partials, l.pointer(l.result())}, tasks, tasks));
+  l.call(
+      kernel_call(l, "sum_in_order", {}, 1, {integer(tasks), partials, l.pointer(l.result())}, tasks, tasks));
 }
 
 void lower_ClipScale(Lowering& l) {
   l.call(kernel_call(l, "clip_scale", {}, 1,
-                     {l.pointer(l.operand(0)), l.pointer(l.operand(1)), l.pointer(l.operand(2)), l.pointer(l.result(0)),
-                      l.pointer(l.result(1))},
+                     {l.pointer(l.operand(0)), l.pointer(l.operand(1)), l.pointer(l.operand(2)),
+                      l.pointer(l.result(0)), l.pointer(l.result(1))},
                      8, 8));
 }
 
@@ -43,9 +44,9 @@ void lower_AdamW(Lowering& l) {
   l.call(kernel_call(l, "adamw",
                      {{"parameters", static_cast<int64_t>(l.module().parameters.size())}, {"chunk", kChunk}},
                      ceildiv(elements, kChunk),
-                     {l.pointer(l.operand(0)), l.pointer(l.operand(1)), l.pointer(l.operand(2)), l.pointer(l.operand(3)),
-                      l.pointer(l.operand(4)), prepared, l.pointer(l.operand(6)), l.pointer(l.operand(7)),
-                      l.constant("borders", borders), integer(elements)},
+                     {l.pointer(l.operand(0)), l.pointer(l.operand(1)), l.pointer(l.operand(2)),
+                      l.pointer(l.operand(3)), l.pointer(l.operand(4)), prepared, l.pointer(l.operand(6)),
+                      l.pointer(l.operand(7)), l.constant("borders", borders), integer(elements)},
                      14 * elements, 8 * elements));
 }
 

@@ -1,5 +1,5 @@
-// Streaming attention against the interpreter: every kind of visibility, odd sizes, NaN where nobody may look, and the
-// promise that a row's bits depend on its own tokens alone.
+// Streaming attention against the interpreter: every kind of visibility, odd sizes, NaN where nobody may
+// look, and the promise that a row's bits depend on its own tokens alone.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,14 +15,18 @@ using ir::DType;
 using ir::OpKind;
 using ir::Tensor;
 
-const double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+const double kInfinity = std::numeric_limits<double>::infinity(),
+             kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Sizes {
   int64_t B, T, S, H, G, E;
 };
 
 ir::Attributes attributes(const Sizes& n, bool causal) {
-  return {{"heads", n.H}, {"kv_heads", n.G}, {"head_dim", n.E}, {"scale", 1 / std::sqrt(static_cast<double>(n.E))},
+  return {{"heads", n.H},
+          {"kv_heads", n.G},
+          {"head_dim", n.E},
+          {"scale", 1 / std::sqrt(static_cast<double>(n.E))},
           {"causal", causal}};
 }
 
@@ -40,8 +44,8 @@ OpCase backward_case(OpCase forward) {
   forward.real = DType::F64;
   const auto y = run_interpreted(forward);
   OpCase c{OpKind::AttentionGrad,
-           {random_tensor(forward.operands[0].shape, 5), forward.operands[0], forward.operands[1], forward.operands[2],
-            y[0], y[1], forward.operands[3]},
+           {random_tensor(forward.operands[0].shape, 5), forward.operands[0], forward.operands[1],
+            forward.operands[2], y[0], y[1], forward.operands[3]},
            forward.attributes};
   c.contiguous = {5};
   return c;
@@ -67,7 +71,7 @@ OpCase with_mask(const Sizes& n, bool causal) {
 }
 
 // Few head layouts, since each is a kernel to compile; lengths on both sides of tiles and blocks.
-const std::vector<Sizes> kSizes = {{2, 3, 5, 2, 1, 3},   {1, 33, 70, 2, 1, 3},  {1, 1, 4, 1, 1, 17},
+const std::vector<Sizes> kSizes = {{2, 3, 5, 2, 1, 3},    {1, 33, 70, 2, 1, 3},   {1, 1, 4, 1, 1, 17},
                                    {2, 17, 17, 1, 1, 17}, {1, 70, 130, 1, 1, 17}, {1, 40, 31, 2, 2, 33}};
 
 TEST(Attention, EveryKeyVisible) {
@@ -122,7 +126,8 @@ TEST(Attention, ALaterTokenOfNaNReachesNoEarlierRow) {
     const auto clean = run_compiled(c, level);
     for (int64_t e = 0; e < n.E; ++e) c.operands[1].row(40)[e] = c.operands[2].row(40)[e] = kNaN;
     const auto y = run_compiled(c, level);
-    EXPECT_EQ(0, std::memcmp(clean[0].data.data(), y[0].data.data(), static_cast<size_t>(40 * n.E * 8))) << level;
+    EXPECT_EQ(0, std::memcmp(clean[0].data.data(), y[0].data.data(), static_cast<size_t>(40 * n.E * 8)))
+        << level;
     EXPECT_TRUE(std::isnan(y[0].row(40)[0]));
     EXPECT_TRUE(std::isnan(y[0].row(69)[0]));
     const auto grad = run_compiled(backward_case(c), level);
@@ -137,8 +142,10 @@ TEST(Attention, CacheWithOffsets) {
     const std::vector<double> offsets = {0, 13, 71};
     c.operands.push_back(integer_tensor(DType::I32, {3}, offsets));
     for (int64_t b = 0; b < 3; ++b) {  // slots that nobody has filled
-      for (int64_t s = static_cast<int64_t>(offsets[static_cast<size_t>(b)]) + (causal ? n.T : 0); s < n.S; ++s) {
-        for (int64_t e = 0; e < n.E; ++e) c.operands[1].row(b * n.S + s)[e] = c.operands[2].row(b * n.S + s)[e] = kNaN;
+      for (int64_t s = static_cast<int64_t>(offsets[static_cast<size_t>(b)]) + (causal ? n.T : 0); s < n.S;
+           ++s) {
+        for (int64_t e = 0; e < n.E; ++e)
+          c.operands[1].row(b * n.S + s)[e] = c.operands[2].row(b * n.S + s)[e] = kNaN;
       }
     }
     expect_as_interpreted(c, 3e-6, 1e-14);
@@ -153,12 +160,13 @@ TEST(Attention, LargeScoresDoNotOverflow) {
 
 Tensor rows_of(const Tensor& x, int64_t b, int64_t first, int64_t count) {
   const int64_t T = x.shape[1], W = x.shape[2];
-  return {DType::F64, {1, count, W},
-          std::vector<double>(x.row(b * T + first), x.row(b * T + first) + count * W)};
+  return {
+      DType::F64, {1, count, W}, std::vector<double>(x.row(b * T + first), x.row(b * T + first) + count * W)};
 }
 
 /// The outputs of tokens first..first+count-1 of sequence b, decoded with a cache of C slots.
-Tensor decoded(const OpCase& whole, int64_t b, int64_t first, int64_t count, int64_t C, const std::string& level) {
+Tensor decoded(const OpCase& whole, int64_t b, int64_t first, int64_t count, int64_t C,
+               const std::string& level) {
   OpCase c = whole;
   const int64_t T = whole.operands[0].shape[1];
   c.operands[0] = rows_of(whole.operands[0], b, first, count);
@@ -200,7 +208,8 @@ void expect_own_bits(const Sizes& n) {
         int64_t at = 0;
         for (int64_t count : split) {
           const Tensor part = decoded(c, 1, at, count, 80, level);
-          EXPECT_EQ(0, std::memcmp(part.data.data(), all.row(n.T + at), static_cast<size_t>(count) * row_bytes))
+          EXPECT_EQ(0,
+                    std::memcmp(part.data.data(), all.row(n.T + at), static_cast<size_t>(count) * row_bytes))
               << level << " decoded " << count << " from " << at;
           at += count;
         }
@@ -241,9 +250,10 @@ TEST(Attention, OptimisationDoesNotChangeBits) {
 
 TEST(CacheAppend, RealRowsGoToTheirSlots) {
   for (int64_t W : {1, 5, 16, 33}) {
-    OpCase c{OpKind::CacheAppend,
-             {random_tensor({2, 9, W}, 1), random_tensor({2, 3, W}, 2), integer_tensor(DType::I32, {2}, {4, 0})},
-             {}};
+    OpCase c{
+        OpKind::CacheAppend,
+        {random_tensor({2, 9, W}, 1), random_tensor({2, 3, W}, 2), integer_tensor(DType::I32, {2}, {4, 0})},
+        {}};
     c.contiguous = {0};
     expect_as_interpreted(c, 0, 0);
     c.operands.push_back(integer_tensor(DType::U8, {2, 3}, {1, 1, 0, 0, 1, 1}));

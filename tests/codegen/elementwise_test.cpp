@@ -1,5 +1,5 @@
-// Element by element, pooling: against the interpreter, at sizes that fill vectors and that do not, as views, at
-// every level.
+// Element by element, pooling: against the interpreter, at sizes that fill vectors and that do not, as views,
+// at every level.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,9 +13,11 @@ namespace {
 using ir::DType;
 using ir::OpKind;
 
-const double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+const double kInfinity = std::numeric_limits<double>::infinity(),
+             kNaN = std::numeric_limits<double>::quiet_NaN();
 
-const std::vector<std::vector<int64_t>> kShapes = {{1, 1, 1}, {2, 3, 5}, {1, 5, 15}, {3, 1, 17}, {2, 5, 31}, {1, 3, 33}};
+const std::vector<std::vector<int64_t>> kShapes = {{1, 1, 1},  {2, 3, 5},  {1, 5, 15},
+                                                   {3, 1, 17}, {2, 5, 31}, {1, 3, 33}};
 
 TEST(Elementwise, AddMultiplyScaleResidual) {
   for (const auto& shape : kShapes) {
@@ -44,7 +46,8 @@ TEST(Elementwise, ActivationsAndTheirDerivatives) {
 }
 
 TEST(Elementwise, KnownActivations) {
-  OpCase c{OpKind::Activation, {integer_tensor(DType::F64, {3}, {1, -1, 0})}, {{"kind", std::string("gelu")}}};
+  OpCase c{
+      OpKind::Activation, {integer_tensor(DType::F64, {3}, {1, -1, 0})}, {{"kind", std::string("gelu")}}};
   const auto y = run_compiled(c, "x86-64-v2")[0];
   EXPECT_NEAR(y[0], 0.841344746, 1e-7);
   EXPECT_NEAR(y[1], -0.158655254, 1e-7);
@@ -76,8 +79,11 @@ TEST(Elementwise, ActivationsKeepNaNAndStayFiniteFarOut) {
 }
 
 TEST(Elementwise, ConcatCopiesColumnsSideBySide) {
-  expect_as_interpreted({OpKind::Concat, {random_tensor({2, 3, 5}, 1), random_tensor({2, 3, 17}, 2), random_tensor({2, 3, 1}, 3)}, {}},
-                        0, 0);
+  expect_as_interpreted(
+      {OpKind::Concat,
+       {random_tensor({2, 3, 5}, 1), random_tensor({2, 3, 17}, 2), random_tensor({2, 3, 1}, 3)},
+       {}},
+      0, 0);
 }
 
 TEST(Elementwise, MaskedRowsAreZerosWhateverTheyHold) {
@@ -88,7 +94,8 @@ TEST(Elementwise, MaskedRowsAreZerosWhateverTheyHold) {
       mask.push_back(r % 3 != 1);
       if (r % 3 == 1) x.row(r)[0] = kNaN;
     }
-    expect_as_interpreted({OpKind::MaskRows, {x, integer_tensor(DType::U8, {shape[0], shape[1]}, mask)}, {}}, 0, 0);
+    expect_as_interpreted({OpKind::MaskRows, {x, integer_tensor(DType::U8, {shape[0], shape[1]}, mask)}, {}},
+                          0, 0);
   }
 }
 

@@ -31,11 +31,13 @@ TEST(Embedding, GradientAddsTokensInOrder) {
   for (int64_t D : kWidths) {
     auto dy = random_tensor({2, 3, D}, 1);
     const auto ids = integer_tensor(DType::I32, {2, 3}, {0, 6, 3, 3, 1, 6});
-    expect_as_interpreted({OpKind::EmbeddingGrad, {dy, ids}, {{"scale", 1.0}, {"rows", int64_t{9}}}}, 1e-7, 1e-15);
+    expect_as_interpreted({OpKind::EmbeddingGrad, {dy, ids}, {{"scale", 1.0}, {"rows", int64_t{9}}}}, 1e-7,
+                          1e-15);
     const auto wild = integer_tensor(DType::I32, {2, 3}, {0, 6, -2000000000, 3, 2000000000, 6});
     const auto mask = integer_tensor(DType::U8, {2, 3}, {1, 1, 0, 1, 0, 1});
     dy.row(2)[0] = kNaN;
-    expect_as_interpreted({OpKind::EmbeddingGrad, {dy, wild, mask}, {{"scale", 3.0}, {"rows", int64_t{9}}}}, 1e-7, 1e-15);
+    expect_as_interpreted({OpKind::EmbeddingGrad, {dy, wild, mask}, {{"scale", 3.0}, {"rows", int64_t{9}}}},
+                          1e-7, 1e-15);
   }
 }
 
@@ -45,14 +47,16 @@ TEST(Embedding, PositionRowsAndTheirGradient) {
     expect_as_interpreted({OpKind::PositionRows, {table}, {{"tokens", Dim(5)}}}, 0, 0);
     const auto offsets = integer_tensor(DType::I32, {3}, {0, 2, 7});  // the last runs past the table
     expect_as_interpreted({OpKind::PositionRows, {table, offsets}, {{"tokens", Dim(4)}}}, 0, 0);
-    expect_as_interpreted({OpKind::PositionRowsGrad, {random_tensor({5, D}, 2)}, {{"rows", int64_t{9}}}}, 0, 0);
+    expect_as_interpreted({OpKind::PositionRowsGrad, {random_tensor({5, D}, 2)}, {{"rows", int64_t{9}}}}, 0,
+                          0);
   }
 }
 
 TEST(Embedding, SinusoidsOfEveryWidth) {
   for (int64_t D : kWidths) {
     expect_as_interpreted({OpKind::Sinusoid, {}, {{"width", D}, {"tokens", Dim(70)}}}, 1e-7, 2e-13);
-    OpCase c{OpKind::Sinusoid, {integer_tensor(DType::I32, {2}, {3, 100000})}, {{"width", D}, {"tokens", Dim(4)}}};
+    OpCase c{
+        OpKind::Sinusoid, {integer_tensor(DType::I32, {2}, {3, 100000})}, {{"width", D}, {"tokens", Dim(4)}}};
     c.contiguous = {100};
     expect_as_interpreted(c, 1e-7, 2e-12);
   }

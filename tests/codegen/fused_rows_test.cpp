@@ -31,15 +31,22 @@ TEST(FusedRows, ResidualThenNorm) {
         const double scale = added == 1 ? 1.0 : 0.5;
         Row x = random_row(kRows * D, 1), a = random_row(kRows * D, 2), b = random_row(kRows * D, 3);
         Row gamma = random_row(D, 4), beta = random_row(D, 5);
-        ir::Attributes settings{{"kind", std::string("layer")}, {"width", D}, {"eps", 1e-5}, {"bias", true},
+        ir::Attributes settings{{"kind", std::string("layer")},
+                                {"width", D},
+                                {"eps", 1e-5},
+                                {"bias", true},
                                 {"chunk", int64_t{4}}};
         const JitKernel norm = kernel("norm", settings, level);
         settings.set("added", added);
         settings.set("scale", scale);
         const JitKernel fused = kernel("norm", settings, level);
-        const JitKernel residual =
-            kernel("elementwise", {{"op", std::string("residual")}, {"scale", scale}, {"inputs", 1 + added}, {"flat", true},
-                                   {"chunk", int64_t{8192}}}, level);
+        const JitKernel residual = kernel("elementwise",
+                                          {{"op", std::string("residual")},
+                                           {"scale", scale},
+                                           {"inputs", 1 + added},
+                                           {"flat", true},
+                                           {"chunk", int64_t{8192}}},
+                                          level);
 
         Row sum(x.size()), y(x.size()), mean(kRows), rstd(kRows);
         std::vector<SlotValue> terms = {kRows * D, sum, x, a};
@@ -48,7 +55,8 @@ TEST(FusedRows, ResidualThenNorm) {
         norm.run({kRows, y, sum, gamma, beta, mean, rstd, D, D}, kTasks, 0);
 
         Row fused_sum(x.size()), fused_y(x.size()), fused_mean(kRows), fused_rstd(kRows);
-        std::vector<SlotValue> slots = {kRows, fused_y, x, gamma, beta, fused_mean, fused_rstd, D, D, fused_sum, D, a, D};
+        std::vector<SlotValue> slots = {kRows, fused_y, x,         gamma, beta, fused_mean, fused_rstd,
+                                        D,     D,       fused_sum, D,     a,    D};
         if (added == 2) slots.insert(slots.end(), {SlotValue(b), SlotValue(D)});
         fused.run(slots, kTasks, 0, TaskOrder::Backward);
         EXPECT_EQ(sum, fused_sum) << level << " D=" << D;
@@ -71,10 +79,15 @@ TEST(FusedRows, NormGradientThenSum) {
     for (int64_t D : {3, 33}) {
       Row dy = random_row(kRows * D, 1), x = random_row(kRows * D, 2), other = random_row(kRows * D, 3);
       Row gamma = random_row(D, 4), mean = random_row(kRows, 5), rstd = random_row(kRows, 6);
-      ir::Attributes settings{{"kind", std::string("layer")}, {"width", D}, {"chunk", int64_t{32}}, {"dx", true},
+      ir::Attributes settings{{"kind", std::string("layer")},
+                              {"width", D},
+                              {"chunk", int64_t{32}},
+                              {"dx", true},
                               {"parameters", true}};
-      Row dx(x.size()), partials(static_cast<size_t>(kTasks * 2 * D)), sum(x.size()), fused_partials(partials.size());
-      kernel("norm_grad", settings, level).run({kRows, dx, dy, x, gamma, mean, rstd, partials, D, D, D}, kTasks, 0);
+      Row dx(x.size()), partials(static_cast<size_t>(kTasks * 2 * D)), sum(x.size()),
+          fused_partials(partials.size());
+      kernel("norm_grad", settings, level)
+          .run({kRows, dx, dy, x, gamma, mean, rstd, partials, D, D, D}, kTasks, 0);
       settings.set("added", true);
       kernel("norm_grad", settings, level)
           .run({kRows, sum, dy, x, gamma, mean, rstd, fused_partials, D, D, D, other, D}, kTasks, 0);
@@ -89,8 +102,13 @@ TEST(FusedRows, GatesAndTheirGradients) {
   for (const std::string& level : runnable_levels()) {
     for (const char* kind : {"silu", "gelu", "relu"}) {
       auto elementwise = [&](const char* op, int64_t inputs) {
-        return kernel("elementwise", {{"op", std::string(op)}, {"kind", std::string(kind)}, {"inputs", inputs},
-                                      {"flat", true}, {"chunk", int64_t{8192}}}, level);
+        return kernel("elementwise",
+                      {{"op", std::string(op)},
+                       {"kind", std::string(kind)},
+                       {"inputs", inputs},
+                       {"flat", true},
+                       {"chunk", int64_t{8192}}},
+                      level);
       };
       Row open = random_row(kCount, 1), up = random_row(kCount, 2), dy = random_row(kCount, 3);
       Row act(kCount), product(kCount), gate(kCount), inner(kCount), slope(kCount), gate_grad(kCount);

@@ -1,4 +1,5 @@
-// Elementary functions against long double libm, over every exponent, and at the places where they have to be exact.
+// Elementary functions against long double libm, over every exponent, and at the places where they have to be
+// exact.
 #include "codegen/math.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,8 @@ JitKernel map_kernel(Function f, DType real, const std::string& level, bool scal
           if (scalar) {
             k.loop("x", k.integer(2), [&](Val i) { k.store(k.pointer(1), i, f(k.load(k.pointer(0), i))); });
           } else {
-            k.vector_loop("x", k.integer(2), [&](Lane i) { k.store(k.pointer(1), i, f(k.load(k.pointer(0), i))); });
+            k.vector_loop("x", k.integer(2),
+                          [&](Lane i) { k.store(k.pointer(1), i, f(k.load(k.pointer(0), i))); });
           }
         });
         return k.finish();
@@ -69,13 +71,14 @@ double ulps(T found, long double exact) {
   const T rounded = static_cast<T>(exact);
   int exponent;
   std::frexp(rounded, &exponent);
-  const long double unit = std::ldexp(1.0L, std::max(exponent, std::numeric_limits<T>::min_exponent) -
-                                               std::numeric_limits<T>::digits);
+  const long double unit = std::ldexp(
+      1.0L, std::max(exponent, std::numeric_limits<T>::min_exponent) - std::numeric_limits<T>::digits);
   return static_cast<double>(std::fabs(static_cast<long double>(found) - exact) / unit);
 }
 
 template <class T>
-void expect_within(const char* name, Function f, const Reference& exact, const std::vector<T>& x, double bound) {
+void expect_within(const char* name, Function f, const Reference& exact, const std::vector<T>& x,
+                   double bound) {
   for (const std::string& level : runnable_levels()) {
     const std::vector<T> y = run(f, level, x);
     double worst = 0;
@@ -85,7 +88,8 @@ void expect_within(const char* name, Function f, const Reference& exact, const s
       if (std::isinf(static_cast<T>(value))) {
         EXPECT_EQ(y[i], static_cast<T>(value)) << name << "(" << x[i] << ") at " << level;
       } else if (std::fabs(value) < static_cast<long double>(std::numeric_limits<T>::min())) {
-        EXPECT_LE(std::fabs(static_cast<long double>(y[i]) - value), static_cast<long double>(std::numeric_limits<T>::min()))
+        EXPECT_LE(std::fabs(static_cast<long double>(y[i]) - value),
+                  static_cast<long double>(std::numeric_limits<T>::min()))
             << name << "(" << x[i] << ") at " << level;
       } else if (const double error = ulps(y[i], value); !(error <= worst)) {
         worst = error;
@@ -99,14 +103,23 @@ void expect_within(const char* name, Function f, const Reference& exact, const s
 constexpr int kPoints = 3000;
 
 TEST(Math, ExpIsCloseAtEveryExponent) {
-  expect_within<float>("exp", codegen::exp, [](long double x) { return std::exp(x); }, every_exponent<float>(-40, 6, kPoints), 1.5);
-  expect_within<double>("exp", codegen::exp, [](long double x) { return std::exp(x); }, every_exponent<double>(-70, 9, kPoints), 1.5);
+  expect_within<float>(
+      "exp", codegen::exp, [](long double x) { return std::exp(x); }, every_exponent<float>(-40, 6, kPoints),
+      1.5);
+  expect_within<double>(
+      "exp", codegen::exp, [](long double x) { return std::exp(x); }, every_exponent<double>(-70, 9, kPoints),
+      1.5);
 }
 
 TEST(Math, ExpOverflowsToInfinityAndUnderflowsToZero) {
-  expect_within<float>("exp", codegen::exp, [](long double x) { return std::exp(x); }, every_exponent<float>(6, 127, 100), 1.5);
-  expect_within<double>("exp", codegen::exp, [](long double x) { return std::exp(x); }, every_exponent<double>(9, 1023, 100), 1.5);
-  const std::vector<float> y = run<float>(codegen::exp, "x86-64-v2", {88.72283f, 88.72284f, -87.33654f, -87.34f, -1e30f});
+  expect_within<float>(
+      "exp", codegen::exp, [](long double x) { return std::exp(x); }, every_exponent<float>(6, 127, 100),
+      1.5);
+  expect_within<double>(
+      "exp", codegen::exp, [](long double x) { return std::exp(x); }, every_exponent<double>(9, 1023, 100),
+      1.5);
+  const std::vector<float> y =
+      run<float>(codegen::exp, "x86-64-v2", {88.72283f, 88.72284f, -87.33654f, -87.34f, -1e30f});
   EXPECT_TRUE(std::isfinite(y[0]));
   EXPECT_TRUE(std::isinf(y[1]));
   EXPECT_GT(y[2], 0);
@@ -168,13 +181,16 @@ TEST(Math, SineAndCosineOfAnglesUpToTwoToThe31) {
   for (const std::string& level : runnable_levels()) {
     const std::vector<double> s = run(sine, level, x), c = run(cosine, level, x);
     for (size_t i = 0; i < x.size(); ++i) {
-      ASSERT_NEAR(s[i], static_cast<double>(std::sin(static_cast<long double>(x[i]))), 3e-16) << x[i] << " " << level;
-      ASSERT_NEAR(c[i], static_cast<double>(std::cos(static_cast<long double>(x[i]))), 3e-16) << x[i] << " " << level;
+      ASSERT_NEAR(s[i], static_cast<double>(std::sin(static_cast<long double>(x[i]))), 3e-16)
+          << x[i] << " " << level;
+      ASSERT_NEAR(c[i], static_cast<double>(std::cos(static_cast<long double>(x[i]))), 3e-16)
+          << x[i] << " " << level;
     }
   }
   const std::vector<float> f = {0.5f, -3.0f, 1000.25f};
   const std::vector<float> s = run<float>(sine, "x86-64-v2", f);
-  for (size_t i = 0; i < f.size(); ++i) EXPECT_EQ(s[i], static_cast<float>(std::sin(static_cast<double>(f[i]))));
+  for (size_t i = 0; i < f.size(); ++i)
+    EXPECT_EQ(s[i], static_cast<float>(std::sin(static_cast<double>(f[i]))));
 }
 
 template <class T>
@@ -219,8 +235,8 @@ TEST(Math, ScalarsHaveTheBitsOfVectors) {
 TEST(Math, NoLibraryIsCalled) {
   for (const std::string& level : runnable_levels()) {
     for (DType real : {DType::F32, DType::F64}) {
-      for (Function f : {codegen::exp, codegen::log, codegen::tanh, codegen::erf, codegen::sigmoid, codegen::rsqrt,
-                         codegen::exp_nonpositive, sine}) {
+      for (Function f : {codegen::exp, codegen::log, codegen::tanh, codegen::erf, codegen::sigmoid,
+                         codegen::rsqrt, codegen::exp_nonpositive, sine}) {
         EXPECT_EQ(map_kernel(f, real, level).assembly().find("call"), std::string::npos) << level;
       }
     }
@@ -236,7 +252,8 @@ TEST(Math, WholePowersBySquaring) {
         k.for_tasks([&](Val) {
           k.loop("base", k.index(4), [&](Val i) {
             k.loop("n", k.index(5), [&](Val j) {
-              k.store(k.pointer(2), i * 5 + j, codegen::power(k.load(k.pointer(0), i), k.to_index(k.load(k.pointer(1), j))));
+              k.store(k.pointer(2), i * 5 + j,
+                      codegen::power(k.load(k.pointer(0), i), k.to_index(k.load(k.pointer(1), j))));
             });
           });
         });

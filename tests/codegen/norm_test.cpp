@@ -15,14 +15,16 @@ const ir::Attributes kEps{{"eps", 1e-5}};
 
 TEST(Norm, LayerNormAndItsGradients) {
   for (int64_t D : kWidths) {
-    const auto x = random_tensor({2, 35, D}, 1, -2, 3), gamma = random_tensor({D}, 2), beta = random_tensor({D}, 3);
+    const auto x = random_tensor({2, 35, D}, 1, -2, 3), gamma = random_tensor({D}, 2),
+               beta = random_tensor({D}, 3);
     // With D = 1 everything but beta is zero up to rounding, and so is its greatest magnitude.
     OpCase forward{OpKind::LayerNorm, {x, gamma, beta}, kEps};
     expect_as_interpreted(forward, 2e-6, 1e-14);
     expect_as_interpreted({OpKind::LayerNorm, {x, gamma}, kEps}, D == 1 ? 1 : 2e-6, 1e-14);
     if (D == 1) continue;
     const auto y = run_interpreted(forward);
-    expect_as_interpreted({OpKind::LayerNormGrad, {random_tensor({2, 35, D}, 4), x, gamma, y[1], y[2]}, {}}, 5e-6, 1e-13);
+    expect_as_interpreted({OpKind::LayerNormGrad, {random_tensor({2, 35, D}, 4), x, gamma, y[1], y[2]}, {}},
+                          5e-6, 1e-13);
   }
 }
 
@@ -32,8 +34,8 @@ TEST(Norm, RmsNormAndItsGradients) {
     OpCase forward{OpKind::RmsNorm, {x, gamma}, kEps};
     expect_as_interpreted(forward, 2e-6, 1e-14);
     const auto y = run_interpreted(forward);
-    expect_as_interpreted({OpKind::RmsNormGrad, {random_tensor({2, 35, D}, 4), x, gamma, y[1]}, {}}, D == 1 ? 1e-4 : 5e-6,
-                          D == 1 ? 1e-11 : 1e-13);
+    expect_as_interpreted({OpKind::RmsNormGrad, {random_tensor({2, 35, D}, 4), x, gamma, y[1]}, {}},
+                          D == 1 ? 1e-4 : 5e-6, D == 1 ? 1e-11 : 1e-13);
   }
 }
 

@@ -27,7 +27,9 @@ using passes::Location;
 
 bool is_absent(const Tensor& tensor) { return tensor.shape.size() == 1 && tensor.shape[0] < 0; }
 
-DType stored_type(const Tensor& tensor, DType real) { return tensor.dtype == DType::F64 ? real : tensor.dtype; }
+DType stored_type(const Tensor& tensor, DType real) {
+  return tensor.dtype == DType::F64 ? real : tensor.dtype;
+}
 
 Type type_of(const Tensor& tensor, DType dtype) {
   Type type{dtype, {}};
@@ -42,7 +44,10 @@ struct Memory {
   std::vector<unsigned char> bytes;
 
   Memory(DType type, int64_t row_count, int64_t row_width, int64_t gap)
-      : dtype(type), rows(row_count), width(row_width), stride(row_width + gap),
+      : dtype(type),
+        rows(row_count),
+        width(row_width),
+        stride(row_width + gap),
         bytes(static_cast<size_t>(row_count * stride * ir::dtype_bytes(type)), 0xff) {}
 
   unsigned char* at(int64_t row, int64_t column) {
@@ -64,10 +69,18 @@ struct Memory {
       unsigned char* p = at(i / width, i % width);
       const double value = data[static_cast<size_t>(i)];
       switch (dtype) {
-        case DType::F32: put<float>(p, value); break;
-        case DType::F64: put<double>(p, value); break;
-        case DType::I32: put<int32_t>(p, value); break;
-        case DType::U8: put<uint8_t>(p, value); break;
+        case DType::F32:
+          put<float>(p, value);
+          break;
+        case DType::F64:
+          put<double>(p, value);
+          break;
+        case DType::I32:
+          put<int32_t>(p, value);
+          break;
+        case DType::U8:
+          put<uint8_t>(p, value);
+          break;
       }
     }
   }
@@ -76,10 +89,18 @@ struct Memory {
     for (int64_t i = 0; i < rows * width; ++i) {
       const unsigned char* p = at(i / width, i % width);
       switch (dtype) {
-        case DType::F32: data.push_back(get<float>(p)); break;
-        case DType::F64: data.push_back(get<double>(p)); break;
-        case DType::I32: data.push_back(get<int32_t>(p)); break;
-        case DType::U8: data.push_back(get<uint8_t>(p)); break;
+        case DType::F32:
+          data.push_back(get<float>(p));
+          break;
+        case DType::F64:
+          data.push_back(get<double>(p));
+          break;
+        case DType::I32:
+          data.push_back(get<int32_t>(p));
+          break;
+        case DType::U8:
+          data.push_back(get<uint8_t>(p));
+          break;
       }
     }
     return data;
@@ -108,7 +129,8 @@ class OneOp : public passes::Lowering {
       ir::Node input;
       input.name = "in" + std::to_string(operands.size());
       input.results = {type_of(tensor, tensor.dtype == DType::F64 && is_double_only(operands.size())
-                                           ? DType::F64 : stored_type(tensor, c.real))};
+                                           ? DType::F64
+                                           : stored_type(tensor, c.real))};
       operands.push_back({graph_.add_node(input, {}), 0});
     }
     id_ = graph_.add(c.op, operands, c.attributes, "node");
@@ -123,7 +145,8 @@ class OneOp : public passes::Lowering {
       if (c.unused.contains(i)) continue;
       constexpr size_t kAdamWSlots[] = {0, 2, 3, 1};  // p', m', v', g' of operands p, g, m, v
       const size_t slot = c.op == ir::OpKind::AdamW ? kAdamWSlots[i] : 0;
-      places_[result(i)] = donated ? places_.at(operands[slot]) : add_memory(node().results[i], 100 + static_cast<int>(i));
+      places_[result(i)] =
+          donated ? places_.at(operands[slot]) : add_memory(node().results[i], 100 + static_cast<int>(i));
     }
   }
 
@@ -133,7 +156,8 @@ class OneOp : public passes::Lowering {
   bool used(Value value) const override { return places_.contains(value); }
   Location locate(Value value) override {
     const auto found = places_.find(value);
-    if (!value.valid() || found == places_.end()) return {{Arg::Kind::Pointer, ir::Space::Workspace, -1, 0}, 0, 0};
+    if (!value.valid() || found == places_.end())
+      return {{Arg::Kind::Pointer, ir::Space::Workspace, -1, 0}, 0, 0};
     const Memory& memory = memory_[static_cast<size_t>(found->second)];
     return {{Arg::Kind::Pointer, ir::Space::Workspace, found->second, 0}, memory.stride, memory.width};
   }
@@ -158,7 +182,8 @@ class OneOp : public passes::Lowering {
   case ir::OpKind::name:                              \
     return passes::lower_##name(*this);
 #include "ir/ops.def"
-      default: ir::compiler_fault("not a primitive");
+      default:
+        ir::compiler_fault("not a primitive");
     }
   }
 
@@ -201,7 +226,8 @@ class OneOp : public passes::Lowering {
   }
 
   int add_memory(const Type& type, int number) {
-    const int64_t width = type.rank() == 0 ? 1 : type.width().at({}), rows = type.rank() == 0 ? 1 : type.rows().at({});
+    const int64_t width = type.rank() == 0 ? 1 : type.width().at({}),
+                  rows = type.rank() == 0 ? 1 : type.rows().at({});
     const bool view = type.rank() == 3 && type.dtype == case_.real && !case_.contiguous.contains(number);
     memory_.emplace_back(type.dtype, rows, width, view ? case_.gap : 0);
     return static_cast<int>(memory_.size()) - 1;
@@ -223,9 +249,12 @@ class OneOp : public passes::Lowering {
   std::vector<ir::Record> records_;
 };
 
-double as_stored(double value, DType dtype) { return dtype == DType::F32 ? static_cast<double>(static_cast<float>(value)) : value; }
+double as_stored(double value, DType dtype) {
+  return dtype == DType::F32 ? static_cast<double>(static_cast<float>(value)) : value;
+}
 
-/// Greatest difference relative to the greatest magnitude; infinite where a NaN or infinity is not the other's too.
+/// Greatest difference relative to the greatest magnitude; infinite where a NaN or infinity is not the
+/// other's too.
 double difference(const Tensor& found, const Tensor& wanted) {
   double greatest = 0, worst = 0;
   for (double value : wanted.data) {
@@ -279,7 +308,8 @@ void expect_as_interpreted(OpCase c, double tolerance_f32, double tolerance_f64)
       std::vector<Tensor> plain;
       for (int64_t gap : {0, 3, 16}) {
         c.gap = gap;
-        const std::string where = level + " " + std::string(ir::dtype_name(real)) + " gap " + std::to_string(gap);
+        const std::string where =
+            level + " " + std::string(ir::dtype_name(real)) + " gap " + std::to_string(gap);
         const std::vector<Tensor> found = run_compiled(c, level);
         const std::vector<Tensor> backwards = run_compiled(c, level, TaskOrder::Backward);
         for (size_t i = 0; i < wanted.size(); ++i) {

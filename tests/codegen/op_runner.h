@@ -17,12 +17,12 @@ struct OpCase {
   std::vector<ir::Tensor> operands;  // an absent one has no shape and no data: OpCase::absent()
   ir::Attributes attributes;
   ir::DType real = ir::DType::F32;
-  ir::Module module;                 // adamw: its parameters
-  /// Unused columns after each row of real operands and results of rank 3, as in views; `contiguous` lists operand
-  /// slots, and results as 100 + index, that never are views.
+  ir::Module module;  // adamw: its parameters
+  /// Unused columns after each row of real operands and results of rank 3, as in views; `contiguous` lists
+  /// operand slots, and results as 100 + index, that never are views.
   int64_t gap = 0;
   std::set<int> contiguous;
-  std::set<uint32_t> unused;         // results that nobody reads
+  std::set<uint32_t> unused;  // results that nobody reads
   int optimisation = 2;
 
   static ir::Tensor absent() {
@@ -33,13 +33,15 @@ struct OpCase {
 };
 
 /// Results of the compiled operation, one after the other. Donated operands are results in place.
-std::vector<ir::Tensor> run_compiled(const OpCase& c, const std::string& level, TaskOrder order = TaskOrder::Together);
+std::vector<ir::Tensor> run_compiled(const OpCase& c, const std::string& level,
+                                     TaskOrder order = TaskOrder::Together);
 
 /// Results by the interpreter. Real operands are first rounded to the case's type.
 std::vector<ir::Tensor> run_interpreted(const OpCase& c);
 
-/// Runs at every level this machine has, together and backwards, plain and as views, and compares with the interpreter:
-/// greatest difference relative to the greatest magnitude of the result. The orders must give the same bits.
+/// Runs at every level this machine has, together and backwards, plain and as views, and compares with the
+/// interpreter: greatest difference relative to the greatest magnitude of the result. The orders must give
+/// the same bits.
 void expect_as_interpreted(OpCase c, double tolerance_f32, double tolerance_f64);
 
 /// Uniform in [low, high), from a fixed seed.

@@ -43,9 +43,14 @@ OpCase adamw_case(const std::vector<int64_t>& sizes, double step, size_t frozen 
   OpCase c{OpKind::AdamW, {}, {}};
   c.module = module_of(sizes, frozen);
   const int64_t n = c.module.parameter_block(), count = static_cast<int64_t>(sizes.size());
-  c.operands = {random_tensor({n}, 1), random_tensor({n}, 2), random_tensor({n}, 3), random_tensor({n}, 4, 0, 1),
-                scalar(0.37), {DType::F64, {8}, {0.01, 0.9, 0.999, 1e-8, 0.1, step, 0, 0}},
-                random_tensor({count}, 5, 0.5, 1.5), Tensor(DType::F64, {count})};
+  c.operands = {random_tensor({n}, 1),
+                random_tensor({n}, 2),
+                random_tensor({n}, 3),
+                random_tensor({n}, 4, 0, 1),
+                scalar(0.37),
+                {DType::F64, {8}, {0.01, 0.9, 0.999, 1e-8, 0.1, step, 0, 0}},
+                random_tensor({count}, 5, 0.5, 1.5),
+                Tensor(DType::F64, {count})};
   for (int64_t i = 0; i < count; ++i) c.operands[7][i] = i % 2;
   return c;
 }
@@ -60,9 +65,11 @@ void expect_update(const OpCase& c, DType real, const std::string& level, double
         ASSERT_EQ(found[i][e], backwards[i][e]);
         if (parameter.frozen) {
           const double before = c.operands[i == 0 ? 0 : i == 1 ? 2 : i == 2 ? 3 : 1][e];
-          ASSERT_EQ(found[i][e], real == DType::F32 ? static_cast<double>(static_cast<float>(before)) : before);
+          ASSERT_EQ(found[i][e],
+                    real == DType::F32 ? static_cast<double>(static_cast<float>(before)) : before);
         } else {
-          ASSERT_NEAR(found[i][e], wanted[i][e], tolerance) << parameter.name << " result " << i << " " << level;
+          ASSERT_NEAR(found[i][e], wanted[i][e], tolerance)
+              << parameter.name << " result " << i << " " << level;
         }
       }
     }

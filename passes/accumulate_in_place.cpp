@@ -18,7 +18,8 @@ bool can_accumulate(const Graph& graph, Value gradient, Value kept) {
     case OpKind::ColumnSum:
     case OpKind::EmbeddingGrad:
       return true;
-    case OpKind::LinearCrossEntropyGrad:  // dw; its other results are needed before later contributions are made
+    case OpKind::LinearCrossEntropyGrad:  // dw; its other results are needed before later contributions are
+                                          // made
       return gradient.result == 3 && graph.node(kept.node).op == OpKind::State;
     default:
       return false;
@@ -29,7 +30,8 @@ bool can_accumulate(const Graph& graph, Value gradient, Value kept) {
 bool fuse_accumulation(Graph& graph, NodeId add) {
   if (graph.node(add).op != OpKind::Add || graph.node(add).donates != 0) return false;
   const Value gradient = graph.operand(add, 1);
-  if (!can_accumulate(graph, gradient, graph.operand(add, 0)) || only_reader(graph, gradient) != add) return false;
+  if (!can_accumulate(graph, gradient, graph.operand(add, 0)) || only_reader(graph, gradient) != add)
+    return false;
   std::vector<Value> results = {{add, 0}};
   for (uint32_t i = 0; i < graph.node(gradient.node).results.size(); ++i) {
     if (i != gradient.result) results.push_back({gradient.node, i});

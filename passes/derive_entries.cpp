@@ -53,8 +53,9 @@ Graph derive_last(const ir::Module& module, const Graph& model) {
   const Value hidden = graph.operand(product, 0);
   const NodeId last = graph.add(OpKind::Pool, {hidden, mask.valid() ? Value{mask, 0} : Value{}},
                                 {{"kind", std::string("last")}}, "last", graph.node(product).place);
-  const NodeId logits = graph.add(OpKind::Linear, {{last, 0}, graph.operand(product, 1), graph.operand(product, 2)},
-                                  {}, "last.logits", graph.node(product).place);
+  const NodeId logits =
+      graph.add(OpKind::Linear, {{last, 0}, graph.operand(product, 1), graph.operand(product, 2)}, {},
+                "last.logits", graph.node(product).place);
   graph.outputs = {{"output", {logits, 0}}};
   graph.erase_unreachable();
   return graph;

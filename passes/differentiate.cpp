@@ -134,13 +134,16 @@ Leaves wanted_leaves(const ir::Module& module, const Graph& graph, bool inputs_w
   Leaves leaves;
   for (NodeId id : graph.nodes()) {
     const Node& node = graph.node(id);
-    if (node.op == OpKind::Param && !is_frozen(module, node.attributes.text("name"))) leaves.parameters.push_back(id);
-    if (node.op == OpKind::Input && inputs_wanted && node.results[0].dtype == graph.real) leaves.inputs.push_back(id);
+    if (node.op == OpKind::Param && !is_frozen(module, node.attributes.text("name")))
+      leaves.parameters.push_back(id);
+    if (node.op == OpKind::Input && inputs_wanted && node.results[0].dtype == graph.real)
+      leaves.inputs.push_back(id);
   }
   return leaves;
 }
 
-/// grads:NAME = what the model keeps + the contributions, one after the other, in the storage of what it keeps.
+/// grads:NAME = what the model keeps + the contributions, one after the other, in the storage of what it
+/// keeps.
 void keep_gradient(Graph& graph, NodeId parameter, const std::vector<Value>& contributions) {
   const Node node = graph.node(parameter);
   const std::string name = node.attributes.text("name");

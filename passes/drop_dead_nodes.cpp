@@ -8,9 +8,9 @@ bool drop_dead_nodes(ir::Module& module, PassContext& context) {
     const size_t dropped = entry.graph.erase_unreachable();
     if (dropped == 0) continue;
     changed = true;
-    context.diagnostics.remark("drop-dead-nodes", {},
-                               "entry '" + entry.name + "': " + std::to_string(dropped) +
-                                   " nodes that no output needs");
+    context.diagnostics.remark(
+        "drop-dead-nodes", {},
+        "entry '" + entry.name + "': " + std::to_string(dropped) + " nodes that no output needs");
   }
   return changed;
 }

@@ -36,7 +36,8 @@ bool fold_add(Graph& graph, NodeId id) {
 /// mask_rows(mask_rows(x, m), m) -> mask_rows(x, m)
 bool fold_mask(Graph& graph, NodeId id) {
   const Value x = graph.operand(id, 0);
-  if (!produced_by(graph, x, OpKind::MaskRows) || graph.operand(x.node, 1) != graph.operand(id, 1)) return false;
+  if (!produced_by(graph, x, OpKind::MaskRows) || graph.operand(x.node, 1) != graph.operand(id, 1))
+    return false;
   graph.replace_uses({id, 0}, x);
   return true;
 }
@@ -45,7 +46,8 @@ bool fold_mask(Graph& graph, NodeId id) {
 bool fold_split(Graph& graph, NodeId id) {
   const Value x = graph.operand(id, 0);
   const Node& split = graph.node(id);
-  if (!produced_by(graph, x, OpKind::Concat) || graph.operand_count(x.node) != split.results.size()) return false;
+  if (!produced_by(graph, x, OpKind::Concat) || graph.operand_count(x.node) != split.results.size())
+    return false;
   for (uint32_t i = 0; i < split.results.size(); ++i) {
     if (graph.type(graph.operand(x.node, i)) != split.results[i]) return false;
   }
@@ -93,8 +95,9 @@ bool fold_constants(ir::Module& module, PassContext& context) {
     if (folded == 0) continue;
     changed = true;
     entry.graph.erase_unreachable();
-    context.diagnostics.remark("fold-constants", {},
-                               "entry '" + entry.name + "': " + std::to_string(folded) + " nodes need not run");
+    context.diagnostics.remark(
+        "fold-constants", {},
+        "entry '" + entry.name + "': " + std::to_string(folded) + " nodes need not run");
   }
   return changed;
 }

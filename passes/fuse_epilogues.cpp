@@ -19,7 +19,9 @@ bool is_output(const Graph& graph, Value value) {
   return false;
 }
 
-bool made_by(const Graph& graph, Value value, OpKind op) { return value.valid() && graph.node(value.node).op == op; }
+bool made_by(const Graph& graph, Value value, OpKind op) {
+  return value.valid() && graph.node(value.node).op == op;
+}
 
 /// activation(linear(...)) -> the activation and, where others read it, what went in.
 bool fuse_activation(Graph& graph, NodeId activation) {
@@ -75,7 +77,8 @@ bool fuse_gate_grad(Graph& graph, const Gate& gate) {
   NodeId dup, dopen;
   Value dy;
   for (const ir::Use& use : graph.uses({gate.activation, 0})) {
-    if (graph.node(use.node).op == OpKind::Multiply && use.slot == 1) dup = use.node, dy = graph.operand(dup, 0);
+    if (graph.node(use.node).op == OpKind::Multiply && use.slot == 1)
+      dup = use.node, dy = graph.operand(dup, 0);
   }
   for (const ir::Use& use : graph.uses(gate.open)) {
     if (graph.node(use.node).op == OpKind::ActivationGrad && use.slot == 1) dopen = use.node;
@@ -87,10 +90,11 @@ bool fuse_gate_grad(Graph& graph, const Gate& gate) {
     return false;
   }
   const Node activation = graph.node(gate.activation);
-  const NodeId again = graph.add(OpKind::Activation, {gate.open}, activation.attributes, activation.name + ".again",
-                                 activation.place);
+  const NodeId again = graph.add(OpKind::Activation, {gate.open}, activation.attributes,
+                                 activation.name + ".again", activation.place);
   graph.set_operand(dup, 1, {again, 0});
-  fuse_nodes(graph, {inner.node, dopen, again, dup}, {{dopen, 0}, {dup, 0}}, "gate_grad", activation.name + ".grad");
+  fuse_nodes(graph, {inner.node, dopen, again, dup}, {{dopen, 0}, {dup, 0}}, "gate_grad",
+             activation.name + ".grad");
   return true;
 }
 
@@ -99,7 +103,8 @@ bool fuse_gate(Graph& graph, NodeId multiply) {
   if (!match_gate(graph, multiply, gate)) return false;
   fuse_gate_grad(graph, gate);
   if (only_reader(graph, {gate.activation, 0}) != multiply) return false;
-  fuse_nodes(graph, {gate.activation, multiply}, {{multiply, 0}}, "gate", graph.node(multiply).name + ".fused");
+  fuse_nodes(graph, {gate.activation, multiply}, {{multiply, 0}}, "gate",
+             graph.node(multiply).name + ".fused");
   return true;
 }
 
@@ -130,9 +135,9 @@ bool fuse_epilogues(ir::Module& module, PassContext& context) {
     }
     if (fused == 0) continue;
     changed = true;
-    context.diagnostics.remark("fuse-epilogues", {},
-                               "entry '" + entry.name + "': " + std::to_string(fused) +
-                                   " results are used where they are made");
+    context.diagnostics.remark(
+        "fuse-epilogues", {},
+        "entry '" + entry.name + "': " + std::to_string(fused) + " results are used where they are made");
   }
   return changed;
 }

@@ -21,7 +21,9 @@ class BodyWriter {
   const std::shared_ptr<Graph> body;
   std::vector<Value> operands;  // of the fused node
 
-  explicit BodyWriter(const Graph& outer) : body(std::make_shared<Graph>()), outer_(outer) { body->real = outer.real; }
+  explicit BodyWriter(const Graph& outer) : body(std::make_shared<Graph>()), outer_(outer) {
+    body->real = outer.real;
+  }
 
   void copy(NodeId id) {
     Node node = outer_.node(id);
@@ -63,7 +65,8 @@ NodeId fuse_nodes(Graph& graph, const std::vector<NodeId>& nodes, const std::vec
   fused.attributes.set("kernel", std::string(kernel));
   for (Value result : results) {
     fused.results.push_back(graph.type(result));
-    writer.body->outputs.push_back({"result" + std::to_string(fused.results.size() - 1), writer.value(result)});
+    writer.body->outputs.push_back(
+        {"result" + std::to_string(fused.results.size() - 1), writer.value(result)});
   }
   const Node& first = graph.node(results.front().node);
   if (first.donates >= 0 && results.front().result == 0) {

@@ -57,14 +57,16 @@ bool fuse_residual_norm(ir::Module& module, PassContext& context) {
     size_t fused = 0;
     for (NodeId id : ir::topological_order(graph)) {
       if (!graph.alive(id)) continue;
-      if (is_norm(graph.node(id).op)) fused += fuse_forward(graph, id);
-      else if (graph.node(id).op == OpKind::Add) fused += fuse_backward(graph, id);
+      if (is_norm(graph.node(id).op))
+        fused += fuse_forward(graph, id);
+      else if (graph.node(id).op == OpKind::Add)
+        fused += fuse_backward(graph, id);
     }
     if (fused == 0) continue;
     changed = true;
-    context.diagnostics.remark("fuse-residual-norm", {},
-                               "entry '" + entry.name + "': " + std::to_string(fused) +
-                                   " sums are made and normalised in one pass");
+    context.diagnostics.remark(
+        "fuse-residual-norm", {},
+        "entry '" + entry.name + "': " + std::to_string(fused) + " sums are made and normalised in one pass");
   }
   return changed;
 }

@@ -117,12 +117,14 @@ class Joiner {
     for (const Candidate& candidate : group.subspan(1)) name += "+" + std::string(parts_[candidate.part]);
     const Value weight = joined_parameter(group, 1);
     const Value bias = group[0].has_bias ? joined_parameter(group, 2) : Value{};
-    const NodeId product = graph_.add(OpKind::Linear, {graph_.operand(group[0].id, 0), weight, bias}, {}, name, place);
+    const NodeId product =
+        graph_.add(OpKind::Linear, {graph_.operand(group[0].id, 0), weight, bias}, {}, name, place);
     std::vector<int64_t> widths;
     for (const Candidate& candidate : group) {
       widths.push_back(*graph_.type(Value{candidate.id, 0}).width().constant());
     }
-    const NodeId split = graph_.add(OpKind::Split, {Value{product, 0}}, {{"widths", widths}}, name + ".split", place);
+    const NodeId split =
+        graph_.add(OpKind::Split, {Value{product, 0}}, {{"widths", widths}}, name + ".split", place);
     for (uint32_t i = 0; i < group.size(); ++i) graph_.replace_uses({group[i].id, 0}, {split, i});
     return name;
   }

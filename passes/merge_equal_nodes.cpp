@@ -30,7 +30,8 @@ bool may_merge(const Node& node) { return node.donates < 0 && !node.body && node
 size_t merge_in(Graph& graph) {
   std::unordered_map<std::string, NodeId> first;
   size_t merged = 0;
-  for (NodeId id : ir::topological_order(graph)) {  // operands before users, so equal operands have met already
+  for (NodeId id :
+       ir::topological_order(graph)) {  // operands before users, so equal operands have met already
     const Node& node = graph.node(id);
     if (!may_merge(node)) continue;
     const auto [found, fresh] = first.try_emplace(meaning(graph, id), id);
@@ -50,9 +51,9 @@ bool merge_equal_nodes(ir::Module& module, PassContext& context) {
     const size_t merged = merge_in(entry.graph);
     if (merged == 0) continue;
     changed = true;
-    context.diagnostics.remark("merge-equal-nodes", {},
-                               "entry '" + entry.name + "': " + std::to_string(merged) +
-                                   " nodes computed what another one does");
+    context.diagnostics.remark(
+        "merge-equal-nodes", {},
+        "entry '" + entry.name + "': " + std::to_string(merged) + " nodes computed what another one does");
   }
   return changed;
 }

@@ -5,8 +5,8 @@
 
 namespace tfc::passes {
 
-/// Merges nodes that compute the same thing: same operation, attributes and operands. Values are pure, so the first
-/// one serves all users. Nodes that take over storage are left alone.
+/// Merges nodes that compute the same thing: same operation, attributes and operands. Values are pure, so the
+/// first one serves all users. Nodes that take over storage are left alone.
 /// Before and after: any graph.
 /// Why: blocks expand on their own, and derivative rules do not look around.
 bool merge_equal_nodes(ir::Module& module, PassContext& context);

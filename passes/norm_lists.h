@@ -7,8 +7,8 @@
 
 namespace tfc::passes {
 
-/// One node of a layer. `in`: names of earlier nodes, separated by blanks; x is the layer's input, and a cross
-/// attention also reads the memory.
+/// One node of a layer. `in`: names of earlier nodes, separated by blanks; x is the layer's input, and a
+/// cross attention also reads the memory.
 struct ListNode {
   std::string_view id;
   std::string_view op;  // norm | attention | cross | ffn | residual
@@ -90,8 +90,9 @@ inline std::span<const ListNode> norm_list(std::string_view placement, bool memo
   return memory ? std::span<const ListNode>(kSandwichNormWithMemory) : kSandwichNorm;
 }
 
-/// What `auto` means for a stack of `depth` layers: post trains as well and leaves the output normalised while a
-/// stack is shallow; beyond six layers its gradients vanish towards the input at initialisation, so pre.
+/// What `auto` means for a stack of `depth` layers: post trains as well and leaves the output normalised
+/// while a stack is shallow; beyond six layers its gradients vanish towards the input at initialisation, so
+/// pre.
 inline constexpr int64_t kDeepestPostStack = 6;
 inline std::string_view auto_placement(int64_t depth) { return depth > kDeepestPostStack ? "pre" : "post"; }
 

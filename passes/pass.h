@@ -50,9 +50,9 @@ struct PassRecord {                      // what happened, for --time-passes, --
   int remarks = 0;
 };
 
-/// Runs the table from the module's phase to `until` (inclusive), verifying the result of each pass where asked
-/// (always in builds with assertions); dumps as the options say. False: diagnostics has the errors.
-bool run_pipeline(ir::Module& module, ir::Phase until, const PassOptions& options, ir::Diagnostics& diagnostics,
-                  std::vector<PassRecord>* records = nullptr);
+/// Runs the table from the module's phase to `until` (inclusive), verifying the result of each pass where
+/// asked (always in builds with assertions); dumps as the options say. False: diagnostics has the errors.
+bool run_pipeline(ir::Module& module, ir::Phase until, const PassOptions& options,
+                  ir::Diagnostics& diagnostics, std::vector<PassRecord>* records = nullptr);
 
 }  // namespace tfc::passes

@@ -1,4 +1,5 @@
-// The story of the compiler, in order. A module begins as what the user wrote and ends as tables that a run time walks.
+// The story of the compiler, in order. A module begins as what the user wrote and ends as tables that a run
+// time walks.
 #include "passes/accumulate_in_place.h"
 #include "passes/cancel_key_bias.h"
 #include "passes/derive_entries.h"
@@ -36,14 +37,14 @@ constexpr Pass kPasses[] = {
      Phase::Ops, Phase::Ops, kMandatory, fuse_qkv},
     {"fuse-gate-up", "the two halves of a gated feed-forward are one product",
      Phase::Ops, Phase::Ops, kMandatory, fuse_gate_up},
-    // From here on no two products with neighbouring weights read the same value: gradients' sums are settled.
+    // From here on no two products with neighbouring weights read the same value.
     {"fold-constants", "what is known now need not run",
      Phase::Ops, Phase::Ops, kOptional, fold_constants},
     {"merge-equal-nodes", "what is computed twice is computed once",
      Phase::Ops, Phase::Ops, kOptional, merge_equal_nodes},
     {"drop-dead-nodes", "what no output needs is not computed",
      Phase::Ops, Phase::Ops, kOptional, drop_dead_nodes},
-    {"derive-entries", "one graph for each entry point: infer, last, loss, logprobs, train, vjp, step, decode, encode",
+    {"derive-entries", "one graph for each entry point: infer, last, loss, logprobs, train, vjp, step, ...",
      Phase::Ops, Phase::Joint, kMandatory, derive_entries},
 
     // From here on each entry has a graph of its own; in-place updates are `donates` attributes.

@@ -83,7 +83,8 @@ struct LayerWriter {
 
 std::string depth_text(int64_t depth) {
   return "the stack has " + std::to_string(depth) + (depth == 1 ? " layer" : " layers") +
-         (depth > kDeepestPostStack ? ", more than " : ", not more than ") + std::to_string(kDeepestPostStack);
+         (depth > kDeepestPostStack ? ", more than " : ", not more than ") +
+         std::to_string(kDeepestPostStack);
 }
 
 void place_layer(Graph& graph, NodeId layer, PassContext& context) {
@@ -93,8 +94,9 @@ void place_layer(Graph& graph, NodeId layer, PassContext& context) {
   if (placement == "auto") {
     const int64_t depth = writer.original.attributes.integer("depth");
     placement = auto_placement(depth);
-    context.diagnostics.remark("place-norms", writer.original.place,
-                               "'" + prefix + "': auto placement is " + placement + ", because " + depth_text(depth));
+    context.diagnostics.remark(
+        "place-norms", writer.original.place,
+        "'" + prefix + "': auto placement is " + placement + ", because " + depth_text(depth));
   } else {
     context.diagnostics.remark("place-norms", writer.original.place,
                                "'" + prefix + "': placement " + placement + " kept as written");
@@ -131,7 +133,8 @@ bool place_norms(ir::Module& module, PassContext& context) {
     if (graph.node(id).op == OpKind::BlockLayer) {
       place_layer(graph, id, context);
       changed = true;
-    } else if (graph.node(id).op == OpKind::BlockNorm && graph.node(id).attributes.text("final", "") == "auto") {
+    } else if (graph.node(id).op == OpKind::BlockNorm &&
+               graph.node(id).attributes.text("final", "") == "auto") {
       settle_final_norm(graph, id, context);
       changed = true;
     }

@@ -47,8 +47,8 @@ class Assigner {
     }
   }
 
-  /// Buffers in order of first use. A free slot of the same expression is best; then the smallest that is large
-  /// enough; then the largest, which grows (or, with `grow` off, a new one).
+  /// Buffers in order of first use. A free slot of the same expression is best; then the smallest that is
+  /// large enough; then the largest, which grows (or, with `grow` off, a new one).
   Assignment by_time(bool grow) const {
     std::vector<size_t> order(plan_.buffers.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -58,8 +58,8 @@ class Assigner {
     });
     Assignment result;
     result.slot_of.resize(order.size(), -1);
-    std::set<std::pair<int64_t, int>> free;        // (bytes, slot)
-    std::multimap<int, int> busy;                  // free_from -> slot
+    std::set<std::pair<int64_t, int>> free;  // (bytes, slot)
+    std::multimap<int, int> busy;            // free_from -> slot
     for (size_t i : order) {
       const Buffer& buffer = plan_.buffers[i];
       while (!busy.empty() && busy.begin()->first <= buffer.first) {
@@ -75,8 +75,8 @@ class Assigner {
     return result;
   }
 
-  /// Buffers from the largest to the smallest, each into the first slot that is free for its lifetime. Slots never
-  /// grow. Quadratic at worst, so for graphs of ordinary size only.
+  /// Buffers from the largest to the smallest, each into the first slot that is free for its lifetime. Slots
+  /// never grow. Quadratic at worst, so for graphs of ordinary size only.
   Assignment by_size() const {
     std::vector<size_t> order(plan_.buffers.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -170,13 +170,12 @@ bool plan_memory(ir::Module& module, PassContext& context) {
   for (ir::Entry& entry : module.entries) {
     TFC_CHECK(entry.plan, "entry '" + entry.name + "' has no plan");
     assign(*entry.plan, context.options.point, reuse);
-    context.diagnostics.remark(
-        "plan-memory", {},
-        "entry '" + entry.name + "': " + std::to_string(entry.plan->buffers.size()) + " buffers in " +
-            std::to_string(entry.plan->slots.size()) + " slots, " +
-            std::to_string(entry.plan->workspace_bytes().at(context.options.point)) +
-            " bytes at the design point, lower bound " +
-            std::to_string(workspace_lower_bound(*entry.plan, context.options.point)));
+    context.diagnostics.remark("plan-memory", {},
+                               "entry '" + entry.name + "': " + std::to_string(entry.plan->buffers.size()) +
+                                   " buffers in " + std::to_string(entry.plan->slots.size()) + " slots, " +
+                                   std::to_string(entry.plan->workspace_bytes().at(context.options.point)) +
+                                   " bytes at the design point, lower bound " +
+                                   std::to_string(workspace_lower_bound(*entry.plan, context.options.point)));
   }
   return true;
 }

@@ -6,9 +6,10 @@
 
 namespace tfc::passes {
 
-/// Gives every buffer a slot; buffers whose lifetimes do not overlap may share one. A slot is as large as its largest
-/// buffer, an expression; offsets are running sums, so the published size is exact at any shape. Which buffers share
-/// is decided at the design point, by the best of several orders, and never affects correctness. --disable=reuse-memory gives each its own slot.
+/// Gives every buffer a slot; buffers whose lifetimes do not overlap may share one. A slot is as large as its
+/// largest buffer, an expression; offsets are running sums, so the published size is exact at any shape.
+/// Which buffers share is decided at the design point, by the best of several orders, and never affects
+/// correctness. --disable=reuse-memory gives each its own slot.
 /// Before: lifetimes known.   After: every buffer has a slot.
 bool plan_memory(ir::Module& module, PassContext& context);
 

@@ -51,8 +51,10 @@ bool check_options(const PassOptions& options, Diagnostics& diagnostics) {
   if (!options.stop_after.empty()) check_name(options.stop_after, "--stop-after", known, diagnostics);
   std::vector<std::string> printable = known;
   printable.emplace_back("all");
-  for (const std::string& name : options.print_before) check_name(name, "--print-before", printable, diagnostics);
-  for (const std::string& name : options.print_after) check_name(name, "--print-after", printable, diagnostics);
+  for (const std::string& name : options.print_before)
+    check_name(name, "--print-before", printable, diagnostics);
+  for (const std::string& name : options.print_after)
+    check_name(name, "--print-after", printable, diagnostics);
   known.emplace_back(kReuseMemory);
   for (const std::string& name : options.disabled) {
     check_name(name, "--disable", known, diagnostics);
@@ -96,8 +98,8 @@ void print_module(const Module& module, const PassOptions& options, std::string_
 bool write_dump(const Module& module, const std::string& folder, size_t number, std::string_view pass,
                 Diagnostics& diagnostics) {
   std::error_code failure = llvm::sys::fs::create_directories(folder);
-  const std::string path = folder + (number < 10 ? "/0" : "/") + std::to_string(number) + "-" + std::string(pass) +
-                           ".tcir";
+  const std::string path =
+      folder + (number < 10 ? "/0" : "/") + std::to_string(number) + "-" + std::string(pass) + ".tcir";
   if (!failure) {
     llvm::raw_fd_ostream file(path, failure);
     if (!failure) file << ir::print(module);
@@ -119,13 +121,16 @@ void print_times(const std::vector<PassRecord>& records) {
     name.resize(std::max<size_t>(name.size(), 20), ' ');
     llvm::errs() << llvm::format("%9.3f ms  ", 1000 * record.seconds) << name
                  << llvm::format(" %7zu -> %zu nodes", record.nodes_before, record.nodes_after)
-                 << (!record.ran ? " (not run)" : record.changed ? "" : " (unchanged)") << "\n";
+                 << (!record.ran      ? " (not run)"
+                     : record.changed ? ""
+                                      : " (unchanged)")
+                 << "\n";
   }
   llvm::errs() << llvm::format("%9.3f ms  all passes\n", 1000 * total);
 }
 
-/// Ids without gaps, operands before users: as a graph is when it is read from a dump, so that compilation goes on
-/// from a dump exactly as without it.
+/// Ids without gaps, operands before users: as a graph is when it is read from a dump, so that compilation
+/// goes on from a dump exactly as without it.
 bool is_compact(const ir::Graph& graph) {
   if (graph.node_capacity() != graph.node_count()) return false;
   for (ir::NodeId id : graph.nodes()) {
@@ -138,11 +143,13 @@ bool is_compact(const ir::Graph& graph) {
 
 class Runner {
  public:
-  Runner(Module& module, const PassOptions& options, Diagnostics& diagnostics, std::vector<PassRecord>& records)
+  Runner(Module& module, const PassOptions& options, Diagnostics& diagnostics,
+         std::vector<PassRecord>& records)
       : module_(module), options_(options), diagnostics_(diagnostics), records_(records) {}
 
   bool run(const Pass& pass) {
-    const bool runs = pass.mandatory || (options_.optimisation > 0 && !contains(options_.disabled, pass.name));
+    const bool runs =
+        pass.mandatory || (options_.optimisation > 0 && !contains(options_.disabled, pass.name));
     PassRecord record;
     record.name = pass.name;
     record.ran = runs;

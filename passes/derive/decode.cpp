@@ -18,7 +18,9 @@ using ir::Value;
 
 namespace {
 
-bool has_tokens(const Type& type, Symbol tokens) { return type.rank() == 3 && type.shape[1] == ir::Dim(tokens); }
+bool has_tokens(const Type& type, Symbol tokens) {
+  return type.rank() == 3 && type.shape[1] == ir::Dim(tokens);
+}
 
 /// Attention whose queries are the decoder's own tokens; the rest belongs to the encoder.
 bool attends_from_target(const Graph& graph, NodeId id) {
@@ -51,8 +53,8 @@ void use_cache(Graph& graph, NodeId id, Value offsets) {
     Type type = graph.type(operands[slot]);
     type.shape[1] = ir::Dim(Symbol::C);
     const Value cache = add_state(graph, "cache", name, type);
-    const NodeId appended =
-        graph.add(OpKind::CacheAppend, {cache, operands[slot], offsets, mask}, {}, name + ".append", node.place);
+    const NodeId appended = graph.add(OpKind::CacheAppend, {cache, operands[slot], offsets, mask}, {},
+                                      name + ".append", node.place);
     graph.node(appended).donates = 0;
     operands[slot] = {appended, 0};
     graph.outputs.push_back({"cache:" + name, operands[slot]});

@@ -1,4 +1,5 @@
-// Attention: three projections, rotation where positions are rotary, the streaming primitive, one projection back.
+// Attention: three projections, rotation where positions are rotary, the streaming primitive, one projection
+// back.
 #include "passes/expand/expander.h"
 
 namespace tfc::passes {
@@ -17,7 +18,8 @@ void Expander::attention_parameters(NodeId id, int64_t own_width, int64_t memory
     int64_t rows, columns;
   } projections[] = {{".q", own, own_width}, {".k", shared, memory_width}, {".v", shared, memory_width}};
 
-  const bool one_matrix = own_width == memory_width;  // as nn.MultiheadAttention: apart where the widths differ
+  const bool one_matrix =
+      own_width == memory_width;  // as nn.MultiheadAttention: apart where the widths differ
   const int64_t joint_rows = own + 2 * shared;
   for (const auto& p : projections) {
     parameter(prefix + p.suffix + ".weight", {p.rows, p.columns},

@@ -30,11 +30,13 @@ Value Expander::embedding(NodeId id) {
   }
   if (const int64_t types = set.integer("types", 0); types > 0) {
     const Value table = parameter("type_emb.weight", {types, d}, initialiser_.table(types, d, false));
-    const Value rows = add(OpKind::Embedding, {operand(id, 1), table, mask}, {{"scale", 1.0}}, name + ".types");
+    const Value rows =
+        add(OpKind::Embedding, {operand(id, 1), table, mask}, {{"scale", 1.0}}, name + ".types");
     x = add(OpKind::Add, {x, rows}, {}, name + ".typed");
   }
   if (set.flag("norm")) {
-    x = apply_norm(x, set.text("norm.prefix"), set.text("norm.type"), set.real("norm.eps"), set.flag("norm.bias"));
+    x = apply_norm(x, set.text("norm.prefix"), set.text("norm.type"), set.real("norm.eps"),
+                   set.flag("norm.bias"));
   }
   return x;
 }
@@ -50,8 +52,7 @@ Value Expander::rope_table(NodeId id, const ir::Dim& tokens) {
   const int64_t width = attributes(id).integer("head_dim");
   const double theta = attributes(id).real("rope_theta");
   const std::string name = "rope." + tokens.text();
-  Value& table =
-      position_tables_[name + "." + std::to_string(width) + "." + ir::attribute_text(theta)];
+  Value& table = position_tables_[name + "." + std::to_string(width) + "." + ir::attribute_text(theta)];
   if (!table.valid()) {
     table = add(OpKind::RopeTable, {}, {{"width", width}, {"theta", theta}, {"tokens", tokens}}, name);
   }

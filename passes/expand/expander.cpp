@@ -33,7 +33,8 @@ void Expander::run() {
       values_[{id, 0}] = expand_block(id);
     }
   }
-  for (const ir::Output& output : blocks_.outputs) result.outputs.push_back({output.name, values_.at(output.value)});
+  for (const ir::Output& output : blocks_.outputs)
+    result.outputs.push_back({output.name, values_.at(output.value)});
 }
 
 /// Float inputs lose what stands at masked positions at once, so that it is never read, in either direction.
@@ -66,14 +67,15 @@ Value Expander::expand_block(NodeId id) {
     case OpKind::BlockLinear:
       return linear_block(id);
     case OpKind::BlockActivation:
-      return add(OpKind::Activation, {operand(id, 0)}, {{"kind", attributes(id).text("kind")}}, block(id).name);
+      return add(OpKind::Activation, {operand(id, 0)}, {{"kind", attributes(id).text("kind")}},
+                 block(id).name);
     case OpKind::BlockMultiply:
       return add(OpKind::Multiply, {operand(id, 0), operand(id, 1)}, {}, block(id).name);
     case OpKind::BlockHead:
       return head(id);
     default:
-      ir::compiler_fault("expand met '" + block(id).name + "', a " + std::string(ir::info(block(id).op).text) +
-                         ", where only blocks are legal");
+      ir::compiler_fault("expand met '" + block(id).name + "', a " +
+                         std::string(ir::info(block(id).op).text) + ", where only blocks are legal");
   }
 }
 
@@ -82,7 +84,8 @@ Value Expander::operand(NodeId id, uint32_t slot) const {
   return value.valid() ? values_.at(value) : Value{};
 }
 
-Value Expander::add(OpKind op, const std::vector<Value>& operands, ir::Attributes attributes, std::string name) {
+Value Expander::add(OpKind op, const std::vector<Value>& operands, ir::Attributes attributes,
+                    std::string name) {
   return {result.add(op, operands, std::move(attributes), std::move(name), place_), 0};
 }
 
@@ -92,7 +95,8 @@ int64_t Expander::width(Value value) const {
   return *width;
 }
 
-Value Expander::parameter(const std::string& name, const std::vector<int64_t>& shape, ir::Init init, bool joined) {
+Value Expander::parameter(const std::string& name, const std::vector<int64_t>& shape, ir::Init init,
+                          bool joined) {
   if (const auto found = parameters_.find(name); found != parameters_.end()) return found->second;
   ir::Parameter parameter;
   parameter.name = name;
@@ -113,8 +117,8 @@ Value Expander::parameter(const std::string& name, const std::vector<int64_t>& s
 }
 
 Value Expander::linear(Value x, const std::string& prefix, bool bias) {
-  return add(OpKind::Linear, {x, existing(prefix + ".weight"), bias ? existing(prefix + ".bias") : Value{}}, {},
-             prefix);
+  return add(OpKind::Linear, {x, existing(prefix + ".weight"), bias ? existing(prefix + ".bias") : Value{}},
+             {}, prefix);
 }
 
 Value Expander::masked(Value x, Value mask, std::string name) {

@@ -20,8 +20,8 @@ class Expander {
   ir::Graph result;
 
  private:
-  // One method for each block (expand/<block>.cpp). `id` names the block; the return value is what replaces its
-  // first result.
+  // One method for each block (expand/<block>.cpp). `id` names the block; the return value is what replaces
+  // its first result.
   ir::Value embedding(ir::NodeId id);
   ir::Value attention(ir::NodeId id);
   ir::Value ffn(ir::NodeId id);
@@ -35,16 +35,20 @@ class Expander {
 
   const ir::Node& block(ir::NodeId id) const { return blocks_.node(id); }
   const ir::Attributes& attributes(ir::NodeId id) const { return blocks_.node(id).attributes; }
-  ir::Value operand(ir::NodeId id, uint32_t slot) const;  // what an operand of a block became; invalid when absent
+  /// What an operand of a block became; invalid when absent.
+  ir::Value operand(ir::NodeId id, uint32_t slot) const;
 
-  ir::Value add(ir::OpKind op, const std::vector<ir::Value>& operands, ir::Attributes attributes, std::string name);
-  /// The parameter's node; the parameter is created when it is first asked for. `joined`: it follows the parameter
-  /// created before it without a gap.
-  ir::Value parameter(const std::string& name, const std::vector<int64_t>& shape, ir::Init init, bool joined = false);
+  ir::Value add(ir::OpKind op, const std::vector<ir::Value>& operands, ir::Attributes attributes,
+                std::string name);
+  /// The parameter's node; the parameter is created when it is first asked for. `joined`: it follows the
+  /// parameter created before it without a gap.
+  ir::Value parameter(const std::string& name, const std::vector<int64_t>& shape, ir::Init init,
+                      bool joined = false);
   /// x W^T + b with existing parameters PREFIX.weight, PREFIX.bias.
   ir::Value linear(ir::Value x, const std::string& prefix, bool bias);
   ir::Value existing(const std::string& name) const { return parameters_.at(name); }
-  ir::Value apply_norm(ir::Value x, const std::string& prefix, const std::string& type, double eps, bool bias);
+  ir::Value apply_norm(ir::Value x, const std::string& prefix, const std::string& type, double eps,
+                       bool bias);
   ir::Value masked(ir::Value x, ir::Value mask, std::string name);
   ir::Value rope_table(ir::NodeId id, const ir::Dim& tokens);
   ir::Value sinusoid(const ir::Dim& tokens, int64_t width);

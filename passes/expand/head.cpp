@@ -1,8 +1,7 @@
-// What stands on the stack: output projection, classifier, and the loss, which reads the hidden states rather than
-// the logits, so that a training step never holds the logits whole.
-#include "passes/expand/expander.h"
-
+// What stands on the stack: output projection, classifier, and the loss, which reads the hidden states rather
+// than the logits, so that a training step never holds the logits whole.
 #include "ir/check.h"
+#include "passes/expand/expander.h"
 
 namespace tfc::passes {
 
@@ -19,8 +18,10 @@ Value Expander::head(NodeId id) {
   const std::string prefix = set.text("prefix"), tied = set.text("tied", "");
   const int64_t out = set.integer("out"), d = width(x);
   Head& parts = heads_[id];
-  parts.hidden = type == "lm" ? x : add(OpKind::Pool, {x, mask}, {{"kind", set.text("pool")}}, prefix + ".pool");
-  parts.weight = tied.empty() ? parameter(prefix + ".weight", {out, d}, initialiser_.matrix(out, d)) : existing(tied);
+  parts.hidden =
+      type == "lm" ? x : add(OpKind::Pool, {x, mask}, {{"kind", set.text("pool")}}, prefix + ".pool");
+  parts.weight =
+      tied.empty() ? parameter(prefix + ".weight", {out, d}, initialiser_.matrix(out, d)) : existing(tied);
   if (set.flag("bias")) parts.bias = parameter(prefix + ".bias", {out}, initialiser_.bias(d));
   const Value logits = add(OpKind::Linear, {parts.hidden, parts.weight, parts.bias}, {}, prefix + ".logits");
   return type == "lm" ? masked(logits, mask, prefix + ".masked") : logits;
@@ -31,10 +32,10 @@ void Expander::loss(NodeId id) {
   const auto head = heads_.find(blocks_.operand(id, 0).node);
   TFC_CHECK(head != heads_.end(), "'" + block(id).name + "' is not fed by a head");
   const Head& parts = head->second;
-  const Value sum = add(OpKind::LinearCrossEntropy,
-                        {parts.hidden, parts.weight, parts.bias, operand(id, 1), operand(id, 2)},
-                        {{"ignore_index", set.integer("ignore_index")}, {"smoothing", set.real("smoothing", 0.0)}},
-                        block(id).name);
+  const Value sum = add(
+      OpKind::LinearCrossEntropy, {parts.hidden, parts.weight, parts.bias, operand(id, 1), operand(id, 2)},
+      {{"ignore_index", set.integer("ignore_index")}, {"smoothing", set.real("smoothing", 0.0)}},
+      block(id).name);
   values_[{id, 0}] = sum;
   values_[{id, 1}] = {sum.node, 1};
 }

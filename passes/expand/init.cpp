@@ -50,7 +50,9 @@ Init Initialiser::attention_input(int64_t joint_rows, int64_t columns) const {
   return {Init::Kind::Normal, deviation_};
 }
 
-Init Initialiser::attention_output(int64_t rows, int64_t columns) const { return residual_matrix(rows, columns); }
+Init Initialiser::attention_output(int64_t rows, int64_t columns) const {
+  return residual_matrix(rows, columns);
+}
 
 Init Initialiser::attention_bias() const { return kZeros; }
 

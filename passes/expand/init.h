@@ -8,15 +8,17 @@ namespace tfc::passes {
 /// The starting values of every kind of parameter, under the module's `init`.
 ///
 ///   normal   every matrix and table N(0, init_std), biases 0
-///   gpt2     the same, but the projections that write to the residual stream (attention's o, the feed-forward's
-///            down) have deviation init_std / sqrt(2L), L counting all layers of the model
-///   xavier   torch.nn.Transformer: every matrix xavier_uniform, where attention's q, k and v count as the one
-///            matrix that nn.MultiheadAttention keeps them in; attention's biases 0, other biases as nn.Linear
-///   torch    nn.Linear's defaults, weights and biases U(+-1/sqrt(fan_in)); attention as nn.MultiheadAttention:
-///            q, k, v xavier_uniform as one matrix, o as nn.Linear, all its biases 0
+///   gpt2     the same, but the projections that write to the residual stream (attention's o, the
+///            feed-forward's down) have deviation init_std / sqrt(2L), L counting all layers of the model
+///   xavier   torch.nn.Transformer: every matrix xavier_uniform, where attention's q, k and v count as the
+///            one matrix that nn.MultiheadAttention keeps them in; attention's biases 0, other biases as
+///            nn.Linear
+///   torch    nn.Linear's defaults, weights and biases U(+-1/sqrt(fan_in)); attention as
+///            nn.MultiheadAttention: q, k, v xavier_uniform as one matrix, o as nn.Linear, all its biases 0
 ///
-/// Norms begin at 1 and 0. For xavier and torch tables begin as nn.Embedding does, N(0, 1), but a table that is also
-/// the output projection begins as that projection's matrix: N(0, 1) would give logits of deviation sqrt(D).
+/// Norms begin at 1 and 0. For xavier and torch tables begin as nn.Embedding does, N(0, 1), but a table that
+/// is also the output projection begins as that projection's matrix: N(0, 1) would give logits of deviation
+/// sqrt(D).
 class Initialiser {
  public:
   explicit Initialiser(const ir::Module& module);

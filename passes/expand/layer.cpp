@@ -41,12 +41,14 @@ Value Expander::ffn(NodeId id) {
     const Value opened = add(OpKind::Activation, {open}, {{"kind", gate}}, prefix + ".act");
     inner = add(OpKind::Multiply, {opened, up}, {}, prefix + ".gated");
   } else {
-    inner = add(OpKind::Activation, {linear(x, prefix + ".up", bias)}, {{"kind", activation}}, prefix + ".act");
+    inner =
+        add(OpKind::Activation, {linear(x, prefix + ".up", bias)}, {{"kind", activation}}, prefix + ".act");
   }
   return linear(inner, prefix + ".down", bias);
 }
 
-Value Expander::apply_norm(Value x, const std::string& prefix, const std::string& type, double eps, bool bias) {
+Value Expander::apply_norm(Value x, const std::string& prefix, const std::string& type, double eps,
+                           bool bias) {
   const int64_t d = width(x);
   const Value gamma = parameter(prefix + ".weight", {d}, kOnes);
   if (type == "rmsnorm") return add(OpKind::RmsNorm, {x, gamma}, {{"eps", eps}}, prefix);

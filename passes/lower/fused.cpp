@@ -1,4 +1,5 @@
-// Fused nodes: one kernel for the primitives of a body. Each kernel knows the few bodies that the fusing passes make.
+// Fused nodes: one kernel for the primitives of a body. Each kernel knows the few bodies that the fusing
+// passes make.
 #include "passes/lower/fused.h"
 
 #include "ir/check.h"
@@ -34,8 +35,8 @@ Value FusedBody::outer_result(Value inner) const {
 
 namespace {
 
-/// One primitive of a body, lowered as if it stood outside: its operands are the fused node's, and a result that the
-/// body adds to something kept lives where the sum does.
+/// One primitive of a body, lowered as if it stood outside: its operands are the fused node's, and a result
+/// that the body adds to something kept lives where the sum does.
 class LoweringInBody : public Lowering {
  public:
   LoweringInBody(const FusedBody& body, NodeId inner) : body_(body), outer_(body.lowering), inner_(inner) {}

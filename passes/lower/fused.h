@@ -19,8 +19,8 @@ struct FusedBody {
   ir::Value outer_result(ir::Value inner) const;
 };
 
-/// linear or linear_dx with what follows it: an activation or the slope of one, a residual; the product's own result
-/// and the last one may be needed outside.
+/// linear or linear_dx with what follows it: an activation or the slope of one, a residual; the product's own
+/// result and the last one may be needed outside.
 void lower_product_with_epilogue(Lowering& lowering, const FusedBody& body, ir::NodeId product);
 
 /// multiply(activation(open), up), and its derivative: dopen, dup from dy, up, open.

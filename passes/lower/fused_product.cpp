@@ -11,7 +11,9 @@ using ir::Value;
 namespace {
 
 /// The result of the fused node that is `inner`, absent where only the body sees it.
-Location result_of(Lowering& l, const FusedBody& body, Value inner) { return l.locate(body.outer_result(inner)); }
+Location result_of(Lowering& l, const FusedBody& body, Value inner) {
+  return l.locate(body.outer_result(inner));
+}
 
 /// x + product: the operand that comes from outside.
 Value other_term(const FusedBody& body, NodeId sum) {

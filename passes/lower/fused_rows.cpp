@@ -37,7 +37,8 @@ void lower_gate_grad(Lowering& l, const FusedBody& body) {
 
 void lower_residual_norm(Lowering& l, const FusedBody& body) {
   const bool centred = body.find(OpKind::LayerNorm).valid();
-  const NodeId norm = body.find(centred ? OpKind::LayerNorm : OpKind::RmsNorm), sum = body.find(OpKind::Residual);
+  const NodeId norm = body.find(centred ? OpKind::LayerNorm : OpKind::RmsNorm),
+               sum = body.find(OpKind::Residual);
   NormCall call;
   call.kind = centred ? "layer" : "rms";
   call.type = body.graph.type({norm, 0});
@@ -53,13 +54,15 @@ void lower_residual_norm(Lowering& l, const FusedBody& body) {
   call.mean = l.pointer(centred ? body.outer_result({norm, 1}) : Value{});
   call.rstd = l.pointer(body.outer_result({norm, centred ? 2u : 1u}));
   call.sum = l.locate(body.outer_result({sum, 0}));
-  if (call.sum.pointer.index < 0) call.sum = call.y;  // nobody else reads it: the norm overwrites it row by row
+  if (call.sum.pointer.index < 0)
+    call.sum = call.y;  // nobody else reads it: the norm overwrites it row by row
   call_norm(l, call);
 }
 
 void lower_norm_grad_sum(Lowering& l, const FusedBody& body) {
   const bool centred = body.find(OpKind::LayerNormGrad).valid();
-  const NodeId grad = body.find(centred ? OpKind::LayerNormGrad : OpKind::RmsNormGrad), add = body.find(OpKind::Add);
+  const NodeId grad = body.find(centred ? OpKind::LayerNormGrad : OpKind::RmsNormGrad),
+               add = body.find(OpKind::Add);
   const uint32_t other = body.graph.operand(add, 0).node == grad ? 1 : 0;
   NormGradCall call;
   call.kind = centred ? "layer" : "rms";

@@ -1,6 +1,6 @@
-// Node -> kernel calls. passes/lower/<family>.cpp has lower_NAME for every primitive, and lower_fused_KERNEL for
-// fused nodes; this is what they see. The kernel's side of each family is codegen/kernels/<family>.cpp: the order of
-// arguments in a record is the order of slots there.
+// Node -> kernel calls. passes/lower/<family>.cpp has lower_NAME for every primitive, and lower_fused_KERNEL
+// for fused nodes; this is what they see. The kernel's side of each family is codegen/kernels/<family>.cpp:
+// the order of arguments in a record is the order of slots there.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace tfc::passes {
 
-/// Where a value's elements are: rows of `width` elements, `stride` elements from row to row (larger than the width
-/// for views into a wider buffer: results of split, operands of concat). Everything else is contiguous.
+/// Where a value's elements are: rows of `width` elements, `stride` elements from row to row (larger than the
+/// width for views into a wider buffer: results of split, operands of concat). Everything else is contiguous.
 struct Location {
   ir::Arg pointer;   // to the first element
   int64_t stride = 0;  // in elements

@@ -39,7 +39,8 @@ class EntryPlanner : public Lowering {
   std::set<ir::NodeId> filled_;  // leaves of zeros that have their memory
 };
 
-/// Sets first and last of every buffer: the records that touch it; a buffer that a loop touches lives for all of it.
+/// Sets first and last of every buffer: the records that touch it; a buffer that a loop touches lives for all
+/// of it.
 void set_lifetimes(ir::Plan& plan);
 
 }  // namespace tfc::passes

@@ -78,7 +78,8 @@ class Scheduler {
     int64_t bytes = 0;
     if (node.op != OpKind::Split && !is_output_[id.index]) {
       for (uint32_t i = 0; i < node.results.size(); ++i) {
-        if (donated_operand(node, i) < 0 && !graph_.uses({id, i}).empty()) bytes += node.results[i].bytes().at(point_);
+        if (donated_operand(node, i) < 0 && !graph_.uses({id, i}).empty())
+          bytes += node.results[i].bytes().at(point_);
       }
     }
     const std::vector<NodeId> distinct = operand_nodes(graph_, id);
@@ -132,7 +133,7 @@ class Scheduler {
 
   const Graph& graph_;
   const ir::Point& point_;
-  std::vector<int> waits_for_;     // operands and readers of donated values that have not run
+  std::vector<int> waits_for_;  // operands and readers of donated values that have not run
   std::vector<std::vector<NodeId>> must_follow_;
   std::vector<int> readers_left_;  // nodes that have still to read one of the results
   std::vector<bool> is_output_;
@@ -154,6 +155,8 @@ int donated_operand(const Node& node, uint32_t result) {
   return result == 0 ? node.donates : -1;
 }
 
-std::vector<NodeId> schedule(const Graph& graph, const ir::Point& point) { return Scheduler(graph, point).run(); }
+std::vector<NodeId> schedule(const Graph& graph, const ir::Point& point) {
+  return Scheduler(graph, point).run();
+}
 
 }  // namespace tfc::passes

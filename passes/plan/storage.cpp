@@ -106,7 +106,8 @@ bool Storage::has_own_storage(Value value) const {
 }
 
 bool Storage::can_be_placed(Value value) const {
-  return value.valid() && has_own_storage(value) && graph_.uses(value).size() == 1 && !output_count_.contains(value);
+  return value.valid() && has_own_storage(value) && graph_.uses(value).size() == 1 &&
+         !output_count_.contains(value);
 }
 
 void Storage::place_concats() {

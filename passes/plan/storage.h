@@ -1,5 +1,5 @@
-// Where every value of a graph lives: workspace, parameters, state, inputs and outputs, and which values share
-// storage.
+// Where every value of a graph lives: workspace, parameters, state, inputs and outputs, and which values
+// share storage.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@ namespace tfc::passes {
 ///   operands of concat    columns of the concat's result, when a kernel makes them for it alone
 ///   first operands of elementwise kernels   where the result will be, when nobody else reads them
 ///   donated operands      the result takes over their storage
-///   outputs               made in place: in the caller's memory, or in the state that the output's name names;
-///                         inputs, views and second names of a value are copied
+///   outputs               made in place: in the caller's memory, or in the state that the output's name
+///                         names; inputs, views and second names of a value are copied
 class Storage {
  public:
   struct Copy {

@@ -1,4 +1,5 @@
-// A bias of all keys moves every score of a query alike: no gradient. A rotation by position in between makes one.
+// A bias of all keys moves every score of a query alike: no gradient. A rotation by position in between makes
+// one.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Cleanups on graphs of a few nodes: what is rewritten, what is left alone, and that a second run finds nothing.
+// Cleanups on graphs of a few nodes: what is rewritten, what is left alone, and that a second run finds
+// nothing.
 #include <gtest/gtest.h>
 
 #include "passes/drop_dead_nodes.h"
@@ -38,8 +39,12 @@ struct Small {
     node.attributes = std::move(attributes);
     return {graph.add_node(std::move(node), {}), 0};
   }
-  Value input(const std::string& name, Type type = kRows) { return leaf(OpKind::Input, name, type, {{"name", name}}); }
-  Value param(const std::string& name, Type type) { return leaf(OpKind::Param, name, type, {{"name", name}}); }
+  Value input(const std::string& name, Type type = kRows) {
+    return leaf(OpKind::Input, name, type, {{"name", name}});
+  }
+  Value param(const std::string& name, Type type) {
+    return leaf(OpKind::Param, name, type, {{"name", name}});
+  }
   Value add(OpKind op, const std::vector<Value>& operands, ir::Attributes attributes = {}) {
     return {graph.add(op, operands, std::move(attributes)), 0};
   }
@@ -120,7 +125,8 @@ TEST(MergeEqualNodes, ChainsMerge) {
 TEST(MergeEqualNodes, OtherAttributesInputsAndDonationsStay) {
   Small m;
   const Value x = m.input("x"), y = m.input("y");
-  const Value a = m.add(OpKind::Scale, {x}, {{"factor", 2.0}}), b = m.add(OpKind::Scale, {x}, {{"factor", 3.0}});
+  const Value a = m.add(OpKind::Scale, {x}, {{"factor", 2.0}}),
+              b = m.add(OpKind::Scale, {x}, {{"factor", 3.0}});
   const Value c = m.add(OpKind::Add, {a, b}), d = m.add(OpKind::Add, {b, a}), e = m.add(OpKind::Add, {x, y});
   const Value f = m.add(OpKind::Add, {x, y});
   m.graph.node(f.node).donates = 0;
@@ -143,8 +149,14 @@ struct Projections : Small {
     const Value x = input("x"), y = same_input ? x : input("y");
     for (const char* part : {"q", "k", "v"}) {
       const std::string name = std::string("attn.") + part + ".weight";
-      module.parameters.push_back({.name = name, .shape = {6, 6}, .init = {}, .decayed = true, .frozen = false,
-                                   .joins_previous = joined && *part != 'q', .offset = 0, .place = {}});
+      module.parameters.push_back({.name = name,
+                                   .shape = {6, 6},
+                                   .init = {},
+                                   .decayed = true,
+                                   .frozen = false,
+                                   .joins_previous = joined && *part != 'q',
+                                   .offset = 0,
+                                   .place = {}});
       const Value weight = param(name, {ir::DType::F64, {6, 6}});
       graph.outputs.push_back({part, add(OpKind::Linear, {*part == 'q' ? x : y, weight, Value{}})});
     }

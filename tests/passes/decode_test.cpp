@@ -1,4 +1,5 @@
-// Decoding with a cache gives what the whole sequence gives, in any split, rows of different lengths included.
+// Decoding with a cache gives what the whole sequence gives, in any split, rows of different lengths
+// included.
 #include <gtest/gtest.h>
 
 #include "passes/models.h"
@@ -34,10 +35,12 @@ Tensor columns(const Tensor& whole, int64_t from, int64_t to) {
 void expect_same_as_whole(const Model& model, const std::vector<int64_t>& split) {
   SCOPED_TRACE(model.kind + " " + model.position);
   const Module module = compiled(model, Phase::Joint);
-  Interpreter whole = random_inputs(module, *module.entry("infer"), small_point(kBatch, kTokens, kMemory, kCapacity));
+  Interpreter whole =
+      random_inputs(module, *module.entry("infer"), small_point(kBatch, kTokens, kMemory, kCapacity));
   const std::string own = model.kind == "decoder" ? (model.vocab > 0 ? "tokens" : "x") : "tgt";
   if (model.mask) {  // row 0 is short: padded on the right
-    for (int64_t i = 0; i < kBatch * kTokens; ++i) whole.inputs["mask"][i] = i == kTokens - 1 || i == kTokens - 2 ? 0 : 1;
+    for (int64_t i = 0; i < kBatch * kTokens; ++i)
+      whole.inputs["mask"][i] = i == kTokens - 1 || i == kTokens - 2 ? 0 : 1;
   }
   whole.run(module.entry("infer")->graph);
   const Tensor expected = whole.output("output");
@@ -56,7 +59,8 @@ void expect_same_as_whole(const Model& model, const std::vector<int64_t>& split)
     cached.run(module.entry("decode")->graph);
     const Tensor output = cached.output("output"), wanted = columns(expected, from, from + count);
     cached.commit();
-    for (int64_t i = 0; i < output.elements(); ++i) EXPECT_NEAR(output[i], wanted[i], 1e-12) << from << " " << i;
+    for (int64_t i = 0; i < output.elements(); ++i)
+      EXPECT_NEAR(output[i], wanted[i], 1e-12) << from << " " << i;
     for (int64_t b = 0; b < kBatch; ++b) {
       for (int64_t t = 0; t < count; ++t) {
         cached.inputs["offsets"][b] += model.mask ? cached.inputs["mask"][b * count + t] : 1;
@@ -69,15 +73,22 @@ void expect_same_as_whole(const Model& model, const std::vector<int64_t>& split)
 
 TEST(Decode, TokenByTokenAndInSplits) {
   for (const char* position : {"learned", "sinusoidal", "rope", "none"}) {
-    for (const std::vector<int64_t>& split : {std::vector<int64_t>{1, 1, 1, 1, 1, 1, 1}, {3, 4}, {7}, {5, 1, 1}}) {
+    for (const std::vector<int64_t>& split :
+         {std::vector<int64_t>{1, 1, 1, 1, 1, 1, 1}, {3, 4}, {7}, {5, 1, 1}}) {
       expect_same_as_whole({.position = position}, split);
     }
   }
 }
 
 TEST(Decode, RowsOfDifferentLengths) {
-  expect_same_as_whole({.norm = "rmsnorm", .activation = "swiglu", .position = "rope", .d_model = 8, .heads = 4,
-                        .kv_heads = 2, .mask = true, .bias = false},
+  expect_same_as_whole({.norm = "rmsnorm",
+                        .activation = "swiglu",
+                        .position = "rope",
+                        .d_model = 8,
+                        .heads = 4,
+                        .kv_heads = 2,
+                        .mask = true,
+                        .bias = false},
                        {3, 4});
 }
 
@@ -88,8 +99,9 @@ TEST(Decode, EncoderDecoder) {
 
 TEST(Decode, Floats) {
   expect_same_as_whole({.head = "none", .vocab = 0}, {4, 3});
-  expect_same_as_whole({.kind = "encoder-decoder", .head = "none", .position = "none", .vocab = 0, .memory_input = true},
-                       {4, 3});
+  expect_same_as_whole(
+      {.kind = "encoder-decoder", .head = "none", .position = "none", .vocab = 0, .memory_input = true},
+      {4, 3});
 }
 
 TEST(Decode, CacheLayout) {

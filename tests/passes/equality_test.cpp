@@ -1,4 +1,5 @@
-// A pass changes how a module computes, not what: every optional pass on and off, -O0 and -O2, by the interpreter.
+// A pass changes how a module computes, not what: every optional pass on and off, -O0 and -O2, by the
+// interpreter.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,12 +17,35 @@ using ir::Phase;
 const std::vector<Model>& zoo() {
   static const std::vector<Model> models = {
       {},
-      {.placement = "sandwich", .norm = "rmsnorm", .activation = "swiglu", .position = "rope", .d_model = 8,
-       .heads = 4, .kv_heads = 2, .tie = false, .mask = true, .bias = false},
-      {.kind = "encoder", .head = "classifier", .placement = "post", .types = 2, .mask = true, .embedding_norm = true},
-      {.kind = "encoder", .head = "none", .position = "sinusoidal", .vocab = 0, .residual_scale = 0.5, .mask = true},
-      {.kind = "encoder-decoder", .placement = "post", .activation = "geglu", .embedding_scale = 2.0, .smoothing = 0.1,
-       .mask = true, .head_bias = true},
+      {.placement = "sandwich",
+       .norm = "rmsnorm",
+       .activation = "swiglu",
+       .position = "rope",
+       .d_model = 8,
+       .heads = 4,
+       .kv_heads = 2,
+       .tie = false,
+       .mask = true,
+       .bias = false},
+      {.kind = "encoder",
+       .head = "classifier",
+       .placement = "post",
+       .types = 2,
+       .mask = true,
+       .embedding_norm = true},
+      {.kind = "encoder",
+       .head = "none",
+       .position = "sinusoidal",
+       .vocab = 0,
+       .residual_scale = 0.5,
+       .mask = true},
+      {.kind = "encoder-decoder",
+       .placement = "post",
+       .activation = "geglu",
+       .embedding_scale = 2.0,
+       .smoothing = 0.1,
+       .mask = true,
+       .head_bias = true},
       {.kind = "encoder-decoder", .head = "none", .position = "none", .vocab = 0, .memory_input = true},
   };
   return models;
@@ -32,11 +56,13 @@ std::map<std::string, std::vector<double>> results(const Module& module) {
   std::map<std::string, std::vector<double>> found;
   for (const Entry& entry : module.entries) {
     ir::Interpreter interpreter = random_inputs(module, entry, small_point());
-    if (entry.name == "step") interpreter.inputs["hyper"] = ir::Tensor(ir::DType::F64, {8}, {.1, .9, .95, 1e-8, .1, 1, 0, 0});
+    if (entry.name == "step")
+      interpreter.inputs["hyper"] = ir::Tensor(ir::DType::F64, {8}, {.1, .9, .95, 1e-8, .1, 1, 0, 0});
     interpreter.run(entry.graph);
     interpreter.commit();
     for (const ir::Output& output : entry.graph.outputs) {
-      if (!output.name.starts_with("grads:")) found[entry.name + " " + output.name] = interpreter.value(output.value).data;
+      if (!output.name.starts_with("grads:"))
+        found[entry.name + " " + output.name] = interpreter.value(output.value).data;
     }
     found[entry.name + " gradients"] = interpreter.block(ir::Space::Grads);
   }

@@ -1,4 +1,5 @@
-// Fusing passes: which nodes become one, which stay apart, and that the interpreter computes the same to the bit.
+// Fusing passes: which nodes become one, which stay apart, and that the interpreter computes the same to the
+// bit.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -62,7 +63,8 @@ TEST(FuseEpilogues, OrdinaryLayer) {
   EXPECT_EQ(train.node(train.find("layers.0.ffn.up+gelu")).results.size(), 2u);
   const Graph& infer = module.entry("infer")->graph;
   EXPECT_EQ(infer.node(infer.find("layers.0.ffn.up+gelu")).results.size(), 1u);
-  EXPECT_EQ(body_of(module, "train", "layers.0.ffn.down.dx+slope"), (Ops{OpKind::LinearDx, OpKind::ActivationGrad}));
+  EXPECT_EQ(body_of(module, "train", "layers.0.ffn.down.dx+slope"),
+            (Ops{OpKind::LinearDx, OpKind::ActivationGrad}));
 }
 
 TEST(FuseEpilogues, GatesAreComputedAgainInTheBackward) {
@@ -86,8 +88,8 @@ TEST(FuseEpilogues, AProductWithOtherReadersStays) {
 
 TEST(FuseResidualNorm, SandwichAcrossBlockBorders) {
   const Module module = compiled({.placement = "sandwich", .layers = 2}, Phase::Fused);
-  // Each sum is of a norm's result, so no product makes it; it is normalised where it is made: the first sum of a layer
-  // by norm2, the second by the next layer's norm1, the last by the final norm.
+  // Each sum is of a norm's result, so no product makes it; it is normalised where it is made: the first sum
+  // of a layer by norm2, the second by the next layer's norm1, the last by the final norm.
   EXPECT_EQ(kernels(module, "infer")["residual_norm"], 4);
   EXPECT_EQ(body_of(module, "infer", "layers.0.out+layer_norm"), (Ops{OpKind::Residual, OpKind::LayerNorm}));
   EXPECT_EQ(count(module, "infer", OpKind::Residual), 0);
@@ -116,10 +118,13 @@ TEST(AccumulateInPlace, EveryLargeGradient) {
 
 /// Bodies hold the primitives that they replace, in order, so fused and unfused graphs agree to the bit.
 TEST(Fusion, TheInterpreterSeesNoDifference) {
-  const std::vector<Model> models = {
-      {.mask = true},
-      {.placement = "sandwich", .activation = "swiglu", .residual_scale = 0.5},
-      {.kind = "encoder-decoder", .placement = "post", .norm = "rmsnorm", .activation = "reglu", .mask = true}};
+  const std::vector<Model> models = {{.mask = true},
+                                     {.placement = "sandwich", .activation = "swiglu", .residual_scale = 0.5},
+                                     {.kind = "encoder-decoder",
+                                      .placement = "post",
+                                      .norm = "rmsnorm",
+                                      .activation = "reglu",
+                                      .mask = true}};
   for (const Model& model : models) {
     const Module joint = compiled(model, Phase::Joint), fused = compiled(model, Phase::Fused);
     for (const Entry& entry : joint.entries) {

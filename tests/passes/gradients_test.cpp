@@ -1,5 +1,5 @@
-// Gradients of whole models, as the graphs of train and vjp compute them, against finite differences of the forward
-// graphs. All by the interpreter: this is about derivation, not about kernels.
+// Gradients of whole models, as the graphs of train and vjp compute them, against finite differences of the
+// forward graphs. All by the interpreter: this is about derivation, not about kernels.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -53,15 +53,18 @@ void expect_true_gradients(const Model& model, const std::string& entry_name) {
   interpreter.run(entry->graph);
   std::map<std::string, ir::Tensor> input_gradients;
   for (const ir::Output& output : entry->graph.outputs) {
-    if (output.name.starts_with("grad_")) input_gradients[output.name.substr(5)] = interpreter.value(output.value);
+    if (output.name.starts_with("grad_"))
+      input_gradients[output.name.substr(5)] = interpreter.value(output.value);
   }
   interpreter.commit();
   int checked = 0;
   for (const ir::Parameter& parameter : module.parameters) {
     for (int64_t i = parameter.offset; i < parameter.offset + parameter.elements(); i += 3, ++checked) {
       const double found = interpreter.block(Space::Grads)[static_cast<size_t>(i)];
-      const double expected = slope(interpreter, module, loss, interpreter.block(Space::Params)[static_cast<size_t>(i)]);
-      EXPECT_NEAR(found, expected, 1e-6 * (1 + std::abs(expected))) << parameter.name << " " << i - parameter.offset;
+      const double expected =
+          slope(interpreter, module, loss, interpreter.block(Space::Params)[static_cast<size_t>(i)]);
+      EXPECT_NEAR(found, expected, 1e-6 * (1 + std::abs(expected)))
+          << parameter.name << " " << i - parameter.offset;
     }
   }
   for (const auto& [name, gradient] : input_gradients) {
@@ -79,44 +82,76 @@ TEST(Gradients, DecoderTiedLearned) {
 }
 
 TEST(Gradients, DecoderLlamaStyleMasked) {
-  const Model model{.norm = "rmsnorm", .activation = "swiglu", .position = "rope", .d_model = 8, .heads = 4,
-                    .kv_heads = 2, .tie = false, .mask = true, .bias = false};
+  const Model model{.norm = "rmsnorm",
+                    .activation = "swiglu",
+                    .position = "rope",
+                    .d_model = 8,
+                    .heads = 4,
+                    .kv_heads = 2,
+                    .tie = false,
+                    .mask = true,
+                    .bias = false};
   expect_true_gradients(model, "train");
   expect_true_gradients(model, "vjp");
 }
 
 TEST(Gradients, DecoderSandwichInterleaved) {
-  expect_true_gradients({.placement = "sandwich", .activation = "gelu_tanh", .position = "rope",
-                         .rope_style = "interleaved", .kv_heads = 1, .residual_scale = 0.5, .smoothing = 0.1,
+  expect_true_gradients({.placement = "sandwich",
+                         .activation = "gelu_tanh",
+                         .position = "rope",
+                         .rope_style = "interleaved",
+                         .kv_heads = 1,
+                         .residual_scale = 0.5,
+                         .smoothing = 0.1,
                          .head_bias = true},
                         "train");
 }
 
 TEST(Gradients, EncoderWithTypesAndClassifier) {
   for (const char* pool : {"first", "mean", "last"}) {
-    const Model model{.kind = "encoder", .head = "classifier", .placement = "post", .activation = "geglu",
-                      .pool = pool, .types = 2, .mask = true, .embedding_norm = true, .head_bias = true};
+    const Model model{.kind = "encoder",
+                      .head = "classifier",
+                      .placement = "post",
+                      .activation = "geglu",
+                      .pool = pool,
+                      .types = 2,
+                      .mask = true,
+                      .embedding_norm = true,
+                      .head_bias = true};
     expect_true_gradients(model, "train");
     expect_true_gradients(model, "vjp");
   }
 }
 
 TEST(Gradients, EncoderOfFloats) {
-  expect_true_gradients({.kind = "encoder", .head = "none", .activation = "silu", .position = "sinusoidal",
-                         .vocab = 0, .mask = true},
+  expect_true_gradients({.kind = "encoder",
+                         .head = "none",
+                         .activation = "silu",
+                         .position = "sinusoidal",
+                         .vocab = 0,
+                         .mask = true},
                         "vjp");
 }
 
 TEST(Gradients, EncoderDecoder) {
-  const Model model{.kind = "encoder-decoder", .placement = "post", .activation = "reglu", .position = "sinusoidal",
-                    .embedding_scale = 2.5, .mask = true};
+  const Model model{.kind = "encoder-decoder",
+                    .placement = "post",
+                    .activation = "reglu",
+                    .position = "sinusoidal",
+                    .embedding_scale = 2.5,
+                    .mask = true};
   expect_true_gradients(model, "train");
   expect_true_gradients(model, "vjp");
 }
 
 TEST(Gradients, DecoderOfFloatsWithMemory) {
-  expect_true_gradients({.kind = "encoder-decoder", .head = "none", .placement = "sandwich", .position = "none",
-                         .vocab = 0, .mask = true, .memory_input = true},
+  expect_true_gradients({.kind = "encoder-decoder",
+                         .head = "none",
+                         .placement = "sandwich",
+                         .position = "none",
+                         .vocab = 0,
+                         .mask = true,
+                         .memory_input = true},
                         "vjp");
 }
 

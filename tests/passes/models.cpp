@@ -21,8 +21,8 @@ struct Builder {
   Module module = {};
   Graph graph = {};
 
-  Value node(OpKind op, const std::string& name, std::vector<Type> results, const std::vector<Value>& operands,
-             ir::Attributes attributes) {
+  Value node(OpKind op, const std::string& name, std::vector<Type> results,
+             const std::vector<Value>& operands, ir::Attributes attributes) {
     Node node;
     node.op = op;
     node.name = name;
@@ -101,7 +101,8 @@ struct Builder {
   Value stack(const std::string& prefix, const std::string& norm, Value x, Value memory, Value mask,
               Value memory_mask, Symbol tokens, bool causal) {
     for (int64_t i = 0; i < model.layers; ++i) {
-      x = layer(prefix + "layers." + std::to_string(i), x, memory, mask, memory_mask, tokens, model.layers, causal);
+      x = layer(prefix + "layers." + std::to_string(i), x, memory, mask, memory_mask, tokens, model.layers,
+                causal);
     }
     return final_norm(norm, x, tokens, model.layers);
   }
@@ -155,12 +156,24 @@ struct Builder {
   Module finish() {
     module.name = "model";
     module.real = graph.real = DType::F64;
-    module.facts = {{"kind", model.kind},     {"d_model", model.d_model}, {"vocab", model.vocab},
-                    {"src_vocab", model.vocab}, {"types", model.types},     {"max_seq", model.max_seq},
-                    {"head", model.head},     {"classes", model.classes}, {"out_width", model.vocab},
-                    {"mask", model.mask},     {"lengths", false},         {"memory_input", model.memory_input},
-                    {"ignore_index", int64_t{-100}}, {"init", model.init}, {"init_std", 0.3},
-                    {"batch", int64_t{0}},    {"seq", int64_t{0}},        {"src_seq", int64_t{0}}};
+    module.facts = {{"kind", model.kind},
+                    {"d_model", model.d_model},
+                    {"vocab", model.vocab},
+                    {"src_vocab", model.vocab},
+                    {"types", model.types},
+                    {"max_seq", model.max_seq},
+                    {"head", model.head},
+                    {"classes", model.classes},
+                    {"out_width", model.vocab},
+                    {"mask", model.mask},
+                    {"lengths", false},
+                    {"memory_input", model.memory_input},
+                    {"ignore_index", int64_t{-100}},
+                    {"init", model.init},
+                    {"init_std", 0.3},
+                    {"batch", int64_t{0}},
+                    {"seq", int64_t{0}},
+                    {"src_seq", int64_t{0}}};
     if (model.kind == "encoder-decoder") {
       module.facts.set("encoder_layers", model.memory_input ? int64_t{0} : model.layers);
       module.facts.set("decoder_layers", model.layers);
@@ -192,26 +205,30 @@ Module compiled(const Model& model, ir::Phase phase, const PassOptions& options)
   return module;
 }
 
-ir::Interpreter random_inputs(const Module& module, const ir::Entry& entry, const ir::Point& point, unsigned seed) {
+ir::Interpreter random_inputs(const Module& module, const ir::Entry& entry, const ir::Point& point,
+                              unsigned seed) {
   ir::Interpreter interpreter(module, point);
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   for (const ir::Parameter& parameter : module.parameters) {
     std::vector<double> elements(static_cast<size_t>(parameter.elements()));
-    for (double& element : elements) element = (parameter.shape.size() == 1 ? 1.0 : 0.0) + 0.4 * normal(random);
+    for (double& element : elements)
+      element = (parameter.shape.size() == 1 ? 1.0 : 0.0) + 0.4 * normal(random);
     interpreter.write(ir::Space::Params, parameter.name, elements);
   }
   for (ir::NodeId id : entry.graph.nodes()) {
     const Node& input = entry.graph.node(id);
     if (input.op != OpKind::Input) continue;
     ir::Tensor tensor(input.results[0].dtype, ir::shape_at(input.results[0], point));
-    std::mt19937_64 own(seed + std::hash<std::string>()(input.name));  // the same whatever other inputs there are
+    std::mt19937_64 own(seed +
+                        std::hash<std::string>()(input.name));  // the same whatever other inputs there are
     const int64_t ids = input.name == "types" ? module.facts.integer("types")
                         : module.facts.text("head") == "classifier" && input.name == "targets"
                             ? module.facts.integer("classes")
                             : std::max<int64_t>(module.facts.integer("vocab"), 1);
     for (int64_t i = 0; i < tensor.elements(); ++i) {
-      if (tensor.dtype == DType::I32) tensor[i] = input.name == "offsets" ? 0.0 : static_cast<double>(own() % static_cast<uint64_t>(ids));
+      if (tensor.dtype == DType::I32)
+        tensor[i] = input.name == "offsets" ? 0.0 : static_cast<double>(own() % static_cast<uint64_t>(ids));
       if (tensor.dtype == DType::U8) tensor[i] = i % tensor.width() == 0 || own() % 3 != 0 ? 1.0 : 0.0;
       if (tensor.dtype == DType::F64 || tensor.dtype == DType::F32) tensor[i] = normal(own);
     }

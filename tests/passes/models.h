@@ -37,8 +37,8 @@ void run_to(ir::Module& module, ir::Phase phase, const PassOptions& options = {}
 /// The module at `phase`.
 ir::Module compiled(const Model& model, ir::Phase phase, const PassOptions& options = {});
 
-/// An interpreter whose parameters and inputs of the entry are random: ids in range, masks with at least the first
-/// token real, floats of deviation 1. Equal seeds and shapes give equal values.
+/// An interpreter whose parameters and inputs of the entry are random: ids in range, masks with at least the
+/// first token real, floats of deviation 1. Equal seeds and shapes give equal values.
 ir::Interpreter random_inputs(const ir::Module& module, const ir::Entry& entry, const ir::Point& point,
                               unsigned seed = 1);
 

@@ -38,18 +38,22 @@ Module linear_block(std::string_view placement, bool final_norm) {
   module.name = "token";
   module.real = DType::F64;
   module.facts = {{"kind", std::string("encoder")}, {"d_model", int64_t{4}}, {"layers", int64_t{1}},
-                  {"head", std::string("none")}, {"vocab", int64_t{0}}, {"init", std::string("normal")}};
+                  {"head", std::string("none")},    {"vocab", int64_t{0}},   {"init", std::string("normal")}};
   Graph graph;
   graph.real = DType::F64;
   std::map<std::string, Value> named;
   named["x"] = add_block(graph, OpKind::Input, "x", {}, {{"name", std::string("x")}});
   const auto norm = [&](const std::string& name, Value x) {
     return add_block(graph, OpKind::BlockNorm, name, {x},
-                     {{"prefix", name}, {"type", std::string("layernorm")}, {"eps", 1e-5}, {"bias", true},
+                     {{"prefix", name},
+                      {"type", std::string("layernorm")},
+                      {"eps", 1e-5},
+                      {"bias", true},
                       {"final", std::string()}});
   };
   Value last;
-  for (const ListNode& item : norm_list(placement, false).first(3)) {  // attention, norm and sum of the first sub-layer
+  for (const ListNode& item :
+       norm_list(placement, false).first(3)) {  // attention, norm and sum of the first sub-layer
     const std::string in(item.in);
     if (item.op == "norm") {
       last = norm(std::string(item.id), named.at(in));
@@ -110,7 +114,8 @@ std::string placed(const Model& model, ir::Diagnostics& diagnostics) {
   std::string text;
   for (ir::NodeId id : module.entries[0].graph.nodes()) {
     const Node& node = module.entries[0].graph.node(id);
-    if (node.name.find("layers.0.") != std::string::npos || node.name.find("final_norm") != std::string::npos) {
+    if (node.name.find("layers.0.") != std::string::npos ||
+        node.name.find("final_norm") != std::string::npos) {
       text += node.name.substr(node.name.rfind('.') + 1) + " ";
     }
   }
@@ -119,11 +124,13 @@ std::string placed(const Model& model, ir::Diagnostics& diagnostics) {
 
 TEST(PlaceNorms, ListsOfDecoderLayers) {
   ir::Diagnostics diagnostics;
-  EXPECT_EQ(placed({.placement = "pre", .layers = 1}, diagnostics), "norm1 attn sum1 norm2 ffn out final_norm ");
+  EXPECT_EQ(placed({.placement = "pre", .layers = 1}, diagnostics),
+            "norm1 attn sum1 norm2 ffn out final_norm ");
   EXPECT_EQ(placed({.placement = "post", .layers = 1}, diagnostics), "attn sum1 norm1 ffn sum2 norm2 ");
   EXPECT_EQ(placed({.placement = "sandwich", .layers = 1}, diagnostics),
             "norm1 attn norm1_out sum1 norm2 ffn norm2_out out final_norm ");
-  EXPECT_EQ(placed({.kind = "encoder-decoder", .placement = "post", .layers = 1, .memory_input = true}, diagnostics),
+  EXPECT_EQ(placed({.kind = "encoder-decoder", .placement = "post", .layers = 1, .memory_input = true},
+                   diagnostics),
             "attn sum1 norm1 cross sum2 norm2 ffn sum3 norm3 ");
 }
 
@@ -132,12 +139,15 @@ TEST(PlaceNorms, AutoIsPostUpToSixLayersAndSaysWhy) {
   shallow.remarks_wanted = deep.remarks_wanted = true;
   EXPECT_EQ(placed({.placement = "auto", .layers = 6}, shallow), "attn sum1 norm1 ffn sum2 norm2 ");
   EXPECT_EQ(placed({.placement = "auto", .layers = 7}, deep), "norm1 attn sum1 norm2 ffn out final_norm ");
-  EXPECT_NE(shallow.text().find("'layers.0': auto placement is post, because the stack has 6 layers, not more than 6"),
+  EXPECT_NE(shallow.text().find(
+                "'layers.0': auto placement is post, because the stack has 6 layers, not more than 6"),
             std::string::npos)
       << shallow.text();
-  EXPECT_NE(shallow.text().find("'final_norm': dropped, because the placement became post"), std::string::npos);
-  EXPECT_NE(deep.text().find("'layers.0': auto placement is pre, because the stack has 7 layers, more than 6"),
-            std::string::npos)
+  EXPECT_NE(shallow.text().find("'final_norm': dropped, because the placement became post"),
+            std::string::npos);
+  EXPECT_NE(
+      deep.text().find("'layers.0': auto placement is pre, because the stack has 7 layers, more than 6"),
+      std::string::npos)
       << deep.text();
   EXPECT_NE(deep.text().find("'final_norm': kept, because the placement became pre"), std::string::npos);
 }

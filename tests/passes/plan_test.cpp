@@ -1,4 +1,5 @@
-// Plans: buffers, slots, storage that values share, sizes. Every plan of the pipeline also passes the verifier.
+// Plans: buffers, slots, storage that values share, sizes. Every plan of the pipeline also passes the
+// verifier.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +23,14 @@ using ir::Symbol;
 
 std::vector<Model> models() {
   return {{},
-          {.norm = "rmsnorm", .activation = "swiglu", .position = "rope", .d_model = 8, .heads = 4, .kv_heads = 2,
-           .mask = true, .bias = false},
+          {.norm = "rmsnorm",
+           .activation = "swiglu",
+           .position = "rope",
+           .d_model = 8,
+           .heads = 4,
+           .kv_heads = 2,
+           .mask = true,
+           .bias = false},
           {.kind = "encoder", .head = "classifier", .placement = "post", .types = 2, .embedding_norm = true},
           {.kind = "encoder-decoder", .placement = "sandwich", .mask = true}};
 }
@@ -61,8 +68,8 @@ TEST(Plan, LivingBuffersDoNotOverlap) {
     for (const Entry& entry : module.entries) {
       SCOPED_TRACE(model.kind + " " + entry.name);
       ASSERT_TRUE(entry.plan.has_value());
-      for (const ir::Point& point : {small_point(), small_point(1, 1, 1, 1), small_point(3, 1, 90, 2),
-                                     small_point(1, 200, 1, 300)}) {
+      for (const ir::Point& point :
+           {small_point(), small_point(1, 1, 1, 1), small_point(3, 1, 90, 2), small_point(1, 200, 1, 300)}) {
         expect_disjoint(*entry.plan, point);
         EXPECT_LE(workspace_lower_bound(*entry.plan, point), entry.plan->workspace_bytes().at(point));
       }
@@ -107,7 +114,8 @@ TEST(Plan, SplitsAreViewsAndConcatsAreMadeInPlace) {
   const int qkv = buffer_named(plan, "layers.0.attn.q+k+v");
   ASSERT_GE(qkv, 0);
   const Record& attention = record_of(plan, "layers.0.attn");
-  for (int64_t column : {0, 6, 12}) EXPECT_TRUE(touches(attention, Space::Workspace, qkv, column * 8)) << column;
+  for (int64_t column : {0, 6, 12})
+    EXPECT_TRUE(touches(attention, Space::Workspace, qkv, column * 8)) << column;
   EXPECT_EQ(buffer_named(plan, "layers.0.attn.q+k+v.split"), -1);
 
   const int gradients = buffer_named(plan, "layers.0.attn.q+k+v.split.dx");

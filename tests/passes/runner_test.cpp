@@ -37,17 +37,21 @@ TEST(Runner, PhasesFollowEachOther) {
 TEST(Runner, UnknownNamesSuggestTheNearest) {
   EXPECT_NE(refused({.disabled = {"fold-constant"}}).find("--disable: no pass is named 'fold-constant'"),
             std::string::npos);
-  EXPECT_NE(refused({.disabled = {"fold-constant"}}).find("did you mean 'fold-constants'?"), std::string::npos);
+  EXPECT_NE(refused({.disabled = {"fold-constant"}}).find("did you mean 'fold-constants'?"),
+            std::string::npos);
   EXPECT_NE(refused({.stop_after = "exand"}).find("did you mean 'expand'?"), std::string::npos);
   EXPECT_NE(refused({.print_after = {"plam"}}).find("did you mean 'plan'?"), std::string::npos);
-  EXPECT_NE(refused({.print_before = {"xyzzy-nothing"}}).find("--print-before: no pass is named 'xyzzy-nothing'"),
+  EXPECT_NE(
+      refused({.print_before = {"xyzzy-nothing"}}).find("--print-before: no pass is named 'xyzzy-nothing'"),
+      std::string::npos);
+  EXPECT_NE(refused({.print_filter = "("}).find("--print-filter: '(' is no regular expression"),
             std::string::npos);
-  EXPECT_NE(refused({.print_filter = "("}).find("--print-filter: '(' is no regular expression"), std::string::npos);
 }
 
 TEST(Runner, MandatoryPassesCannotBeDisabled) {
   EXPECT_NE(refused({.disabled = {"expand"}}).find("'expand' cannot be disabled"), std::string::npos);
-  EXPECT_NE(refused({.disabled = {"plan-memory"}}).find("'plan-memory' cannot be disabled"), std::string::npos);
+  EXPECT_NE(refused({.disabled = {"plan-memory"}}).find("'plan-memory' cannot be disabled"),
+            std::string::npos);
 }
 
 TEST(Runner, StopsAfterAPassAndAtAPhase) {
@@ -77,7 +81,8 @@ TEST(Runner, DumpsWhatChanged) {
   std::filesystem::remove_all(folder);
   compiled({}, Phase::Joint, {.dump_dir = folder.string()});
   std::set<std::string> names;
-  for (const auto& file : std::filesystem::directory_iterator(folder)) names.insert(file.path().filename().string());
+  for (const auto& file : std::filesystem::directory_iterator(folder))
+    names.insert(file.path().filename().string());
   EXPECT_TRUE(names.contains("01-place-norms.tcir"));
   EXPECT_TRUE(names.contains("02-expand.tcir"));
   EXPECT_FALSE(names.contains("04-fuse-gate-up.tcir"));  // changed nothing
@@ -88,7 +93,8 @@ TEST(Runner, AnUnwritableDumpIsAnError) {
   Module module = blocks({});
   Diagnostics diagnostics;
   EXPECT_FALSE(run_pipeline(module, Phase::Joint, {.dump_dir = "/proc/nothing/here"}, diagnostics));
-  EXPECT_NE(diagnostics.text().find("cannot write '/proc/nothing/here/01-place-norms.tcir'"), std::string::npos)
+  EXPECT_NE(diagnostics.text().find("cannot write '/proc/nothing/here/01-place-norms.tcir'"),
+            std::string::npos)
       << diagnostics.text();
 }
 
@@ -110,7 +116,8 @@ TEST(Runner, PrintsWhatIsAskedFor) {
 TEST(Runner, FunctionsChooseEntries) {
   const auto names = [](const std::string& functions) {
     std::string text;
-    for (const ir::Entry& entry : compiled({}, Phase::Joint, {.functions = functions}).entries) text += entry.name + " ";
+    for (const ir::Entry& entry : compiled({}, Phase::Joint, {.functions = functions}).entries)
+      text += entry.name + " ";
     return text;
   };
   EXPECT_EQ(names("all"), "infer last loss logprobs train vjp step decode ");

@@ -1,5 +1,5 @@
-// Text in, text out: golden graphs after each pass, and every phase of several models printed, read back and printed
-// again. UPDATE_GOLDEN=1 rewrites the golden files; review is the diff.
+// Text in, text out: golden graphs after each pass, and every phase of several models printed, read back and
+// printed again. UPDATE_GOLDEN=1 rewrites the golden files; review is the diff.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -24,10 +24,21 @@ std::shared_ptr<ir::SourceFile> source(std::string text) {
 TEST(Text, EveryPhaseReadsBack) {
   const std::vector<Model> models = {
       {},
-      {.norm = "rmsnorm", .activation = "swiglu", .position = "rope", .d_model = 8, .heads = 4, .kv_heads = 2,
-       .mask = true, .bias = false},
+      {.norm = "rmsnorm",
+       .activation = "swiglu",
+       .position = "rope",
+       .d_model = 8,
+       .heads = 4,
+       .kv_heads = 2,
+       .mask = true,
+       .bias = false},
       {.kind = "encoder", .head = "classifier", .placement = "auto", .types = 2, .embedding_norm = true},
-      {.kind = "encoder", .head = "none", .placement = "post", .position = "sinusoidal", .vocab = 0, .mask = true},
+      {.kind = "encoder",
+       .head = "none",
+       .placement = "post",
+       .position = "sinusoidal",
+       .vocab = 0,
+       .mask = true},
       {.kind = "encoder-decoder", .placement = "sandwich", .mask = true}};
   for (const Model& model : models) {
     for (Phase phase : {Phase::Blocks, Phase::Ops, Phase::Joint, Phase::Fused, Phase::Planned}) {
@@ -82,8 +93,13 @@ std::string entry_after(const Model& model, const char* entry, std::string_view 
   return ir::print(*module.entry(entry), module);
 }
 
-const Model kTiny{.head = "none", .norm = "rmsnorm", .activation = "relu", .position = "none", .layers = 1,
-                  .vocab = 0, .bias = false};
+const Model kTiny{.head = "none",
+                  .norm = "rmsnorm",
+                  .activation = "relu",
+                  .position = "none",
+                  .layers = 1,
+                  .vocab = 0,
+                  .bias = false};
 
 TEST(Text, Decode) { compare_golden("decode", entry_after(kSmall, "decode", "derive-entries")); }
 TEST(Text, Step) { compare_golden("step", entry_after(kSmall, "step", "derive-entries")); }

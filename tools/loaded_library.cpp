@@ -53,12 +53,17 @@ std::unique_ptr<LoadedLibrary> LoadedLibrary::build(const ir::Module& planned, c
   std::unique_ptr<LoadedLibrary> library(new LoadedLibrary);
   library->handle_ = dlopen((folder.path() + "/" + file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library->handle_) ir::compiler_fault(std::string("the compiled library does not load: ") + dlerror());
+  library->name_ = planned.name;
   using GetApi = const tc_api* (*)(uint64_t);
-  const auto get_api = reinterpret_cast<GetApi>(dlsym(library->handle_, (planned.name + "_api").c_str()));
+  const auto get_api = reinterpret_cast<GetApi>(library->symbol("api"));
   TFC_CHECK(get_api, "the compiled library exports no " + planned.name + "_api");
   library->api_ = get_api(0);
   TFC_CHECK(library->api_, "the compiled library has another interface than this compiler");
   return library;
+}
+
+void* LoadedLibrary::symbol(const std::string& suffix) const {
+  return dlsym(handle_, (name_ + "_" + suffix).c_str());
 }
 
 LoadedLibrary::~LoadedLibrary() {

@@ -25,9 +25,12 @@ class LoadedLibrary {
   LoadedLibrary& operator=(const LoadedLibrary&) = delete;
 
   const tc_api& api() const { return *api_; }
+  /// The exported NAME_<suffix>; null where there is none.
+  void* symbol(const std::string& suffix) const;
 
  private:
   LoadedLibrary() = default;
+  std::string name_;
   void* handle_ = nullptr;
   const tc_api* api_ = nullptr;
 };

@@ -339,6 +339,7 @@ llvm::Function* emit_cache_append(KernelBuilder& k, const ir::KernelSpec& spec) 
 std::vector<KernelFamily> attention_kernels() {
   return {{"attention", emit_attention},
           {"attention_grad", emit_attention_grad},
+          {"sum_heads", emit_sum_heads},
           {"cache_append", emit_cache_append}};
 }
 

@@ -44,7 +44,7 @@ struct AttentionGradEmitter {
   KernelBuilder& k;
   const int64_t H, G, E, width;  // width: E padded to whole vectors
   const double scale;
-  const bool causal, masked;
+  const bool causal, masked, apart;
   const AttentionTile tile;
 
   // scratch: [e, query], [query, e], [key, e], [key, query], [query]
@@ -61,6 +61,7 @@ struct AttentionGradEmitter {
         scale(a.real("scale")),
         causal(a.flag("causal")),
         masked(a.flag("mask")),
+        apart(a.flag("apart")),
         tile(attention_tile(k.target(), k.real())) {
     Ptr next = k.scratch(k.real());
     auto take = [&](int64_t elements) {
@@ -87,6 +88,11 @@ struct AttentionGradEmitter {
   }
   Ptr key_rows(int slot, int stride_slot) {
     return k.at(k.pointer(slot), b * k.integer(kS) * k.integer(stride_slot) + group * E);
+  }
+  /// Where the task adds up its dk or dv.
+  Ptr gradient_rows(int slot, int stride_slot) {
+    const Val column = (apart ? head : group) * E;
+    return k.at(k.pointer(slot), b * k.integer(kS) * k.integer(stride_slot) + column);
   }
   void copy_padded(Ptr to, Ptr from) {
     if (width > E) k.zero(to, k.index(width));
@@ -191,7 +197,7 @@ struct AttentionGradEmitter {
         tile_product(k, name, queries, 2, product);
       });
     });
-    const Ptr to = key_rows(slot, stride_slot);
+    const Ptr to = gradient_rows(slot, stride_slot);
     k.loop("add", block.count, [&](Val row) {
       const Ptr target = k.at(to, block.key(row) * k.integer(stride_slot)),
                 source = k.at(products, row * width);
@@ -234,32 +240,65 @@ struct AttentionGradEmitter {
   void task(Val number) {
     b = number / G;
     group = number % G;
+    if (apart) {
+      b = number / H;
+      head = number % H;
+      group = head / (H / G);
+    }
     const Val T = k.integer(kT), S = k.integer(kS);
     for (auto [slot, stride] : {std::pair(kDk, kDkStride), std::pair(kDv, kDvStride)}) {
-      const Ptr rows_of = key_rows(slot, stride);
+      const Ptr rows_of = gradient_rows(slot, stride);
       const Val step = k.integer(stride);
       k.loop("zero", S, [&](Val s) { k.zero(k.at(rows_of, s * step), k.index(E)); });
     }
     const Ptr mask = masked ? k.at(k.pointer(kMask, DType::U8), b * S) : Ptr{};
-    k.loop("head", k.index(H / G), [&](Val in_group) {
-      head = group * (H / G) + in_group;
+    auto one_head = [&] {
       k.loop("tile", k.index(0), T, kTileQueries, [&](Val first) {
         q0 = first;
         queries = k.min(T - q0, k.index(kTileQueries));
         query_tile(mask);
       });
+    };
+    if (apart) return one_head();
+    k.loop("head", k.index(H / G), [&](Val in_group) {
+      head = group * (H / G) + in_group;
+      one_head();
     });
   }
 };
 
 }  // namespace
 
-/// attention_grad {heads, kv_heads, head_dim, scale, causal, mask}
-/// slots: do, q, k, v, o, lse, key mask, dq, dk, dv, T, S, strides of do, q, k, v, o, dq, dk, dv. tasks = B *
-/// G.
+/// attention_grad {heads, kv_heads, head_dim, scale, causal, mask, apart}
+/// slots: do, q, k, v, o, lse, key mask, dq, dk, dv, T, S, strides of do, q, k, v, o, dq, dk, dv
+/// tasks = B * G. With `apart` every query head is a task of its own, B * H, and dk, dv have a column for
+/// each.
 llvm::Function* emit_attention_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
   AttentionGradEmitter emitter(k, spec.attributes);
   k.for_tasks([&](Val task) { emitter.task(task); });
+  return k.finish();
+}
+
+/// sum_heads {heads, kv_heads, head_dim, chunk}   slots: rows, out, parts, stride of out
+/// out[row, g, e] = the sum over the group's heads, in order, of parts[row, h, e]. A task is `chunk` rows.
+llvm::Function* emit_sum_heads(KernelBuilder& k, const ir::KernelSpec& spec) {
+  const ir::Attributes& a = spec.attributes;
+  const int64_t H = a.integer("heads"), G = a.integer("kv_heads"), E = a.integer("head_dim");
+  const int64_t chunk = a.integer("chunk");
+  k.for_tasks([&](Val task) {
+    k.loop("row", task * chunk, k.min((task + 1) * chunk, k.integer(0)), 1, [&](Val row) {
+      k.loop("group", k.index(G), [&](Val group) {
+        const Ptr out = k.at(k.pointer(1), row * k.integer(3) + group * E);
+        const Ptr parts = k.at(k.pointer(2), (row * H + group * (H / G)) * E);
+        k.vector_loop("e", k.index(E), [&](Lane e) {
+          Var sum = k.var(k.load(parts, e));
+          k.loop("head", k.index(1), k.index(H / G), 1,
+                 [&](Val head) { sum.set(sum.get() + k.load(k.at(parts, head * E), e)); });
+          k.store(out, e, sum);
+        });
+      });
+    });
+  });
   return k.finish();
 }
 

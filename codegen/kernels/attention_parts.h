@@ -84,5 +84,6 @@ void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, V
                     int lanes);
 
 llvm::Function* emit_attention_grad(KernelBuilder& k, const ir::KernelSpec& spec);
+llvm::Function* emit_sum_heads(KernelBuilder& k, const ir::KernelSpec& spec);
 
 }  // namespace tfc::codegen

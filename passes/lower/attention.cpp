@@ -16,6 +16,8 @@ constexpr int64_t kTileQueries = 32;
 constexpr int64_t kMostBlockKeys = 64;
 constexpr int64_t kLanes = 16;
 
+constexpr int64_t kFewHeads = 4;
+
 int64_t padded(int64_t elements) { return (elements + kLanes - 1) / kLanes * kLanes; }
 
 Arg integer(const Dim& value) { return Lowering::integer(value); }
@@ -31,6 +33,16 @@ Attributes settings(const Lowering& l, bool mask) {
   return {{"heads", a.integer("heads")},       {"kv_heads", a.integer("kv_heads")},
           {"head_dim", a.integer("head_dim")}, {"scale", a.real("scale")},
           {"causal", a.flag("causal")},        {"mask", mask}};
+}
+
+void sum_heads(Lowering& l, const Heads& n, const Arg& parts, uint32_t result) {
+  const Location out = l.locate(l.result(result));
+  const Type& type = l.type(l.result(result));
+  const int64_t chunk = rows_per_task(n.H * n.E);
+  l.call(kernel_call(l, "sum_heads", {{"heads", n.H}, {"kv_heads", n.G}, {"head_dim", n.E}, {"chunk", chunk}},
+                     ceildiv(type.rows(), chunk),
+                     {integer(type.rows()), out.pointer, parts, integer(out.stride)},
+                     type.rows() * (n.H * n.E), type.rows() * ((n.H + n.G) * n.E)));
 }
 
 }  // namespace
@@ -57,18 +69,24 @@ void lower_Attention(Lowering& l) {
   l.call(std::move(record));
 }
 
+/// Backward, a key head of a sequence is a task; where that gives few tasks and heads share keys, each query
+/// head is one, with a dk and dv of its own that are added afterwards.
 void lower_AttentionGrad(Lowering& l) {
   const Heads n(l.attributes());
+  const bool apart = n.H > n.G && n.G < kFewHeads;
   const Type &q_type = l.type(l.operand(1)), &k_type = l.type(l.operand(2));
   const Dim B = q_type.shape[0], T = q_type.shape[1], S = k_type.shape[1];
+  const int64_t element = ir::dtype_bytes(l.module().real), width = padded(n.E);
+
   std::vector<Location> rows;  // do, q, k, v, o, then dq, dk, dv
   for (uint32_t slot = 0; slot < 5; ++slot) rows.push_back(l.locate(l.operand(slot)));
   for (uint32_t result = 0; result < 3; ++result) {
+    const bool by_head = apart && result > 0;
+    const int64_t columns = (result == 0 || by_head ? n.H : n.G) * n.E;
     Location place = l.locate(l.result(result));
-    const Type& type = result == 0 ? q_type : k_type;
-    if (!l.used(l.result(result))) {  // the kernel adds to all three
-      place = {l.temporary("d" + std::to_string(result), type.bytes()), static_width(type),
-               static_width(type)};
+    if (by_head || !l.used(l.result(result))) {  // the kernel makes all three
+      const Dim count = result == 0 ? B * T : B * S;
+      place = {l.temporary("d" + std::to_string(result), count * (columns * element)), columns, columns};
     }
     rows.push_back(place);
   }
@@ -81,13 +99,17 @@ void lower_AttentionGrad(Lowering& l) {
   args.push_back(integer(T));
   args.push_back(integer(S));
   for (const Location& place : rows) args.push_back(integer(place.stride));
-  ir::Record record = kernel_call(l, "attention_grad", settings(l, mask.valid()), B * n.G, std::move(args),
+  Attributes attributes = settings(l, mask.valid());
+  attributes.set("apart", apart);
+  ir::Record record = kernel_call(l, "attention_grad", attributes, B * (apart ? n.H : n.G), std::move(args),
                                   10 * n.H * n.E * B * T * S, q_type.elements() * 4 + k_type.elements() * 4);
-  const int64_t element = ir::dtype_bytes(l.module().real), width = padded(n.E);
   record.scratch = element * (6 * width * kTileQueries + 3 * kMostBlockKeys * width +
                               2 * kMostBlockKeys * kTileQueries + 2 * kTileQueries) +
                    8 * kMostBlockKeys;
   l.call(std::move(record));
+  for (uint32_t result : {1u, 2u}) {
+    if (apart && l.used(l.result(result))) sum_heads(l, n, rows[5 + result].pointer, result);
+  }
 }
 
 void lower_CacheAppend(Lowering& l) {

@@ -86,6 +86,11 @@ TEST(Attention, HeadsOfEveryWidth) {
   for (int64_t E : {1, 5, 15, 16, 31}) expect_both_ways(forward_case({1, 34, 34, 3, 1, E}, true));
 }
 
+TEST(Attention, HeadsThatShareKeys) {
+  expect_both_ways(forward_case({2, 9, 9, 8, 4, 5}, true));   // a task for each key head
+  expect_both_ways(forward_case({2, 9, 9, 6, 3, 5}, false));  // too few: one for each head
+}
+
 TEST(Attention, MaskedKeysAreNotRead) {
   for (const Sizes& n : kSizes) expect_both_ways(with_mask(n, false));
 }

@@ -15,7 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Twelve chains (each from its own number, or they would be one) hide the latency of an FMA on every CPU with two units of latency four or five.
+// Twelve chains (each from its own number, or they would be one) hide the latency of an FMA on every CPU with
+// two units of latency four or five.
 constexpr int kChains = 12;
 constexpr int64_t kRounds = 1 << 14;
 

@@ -3,17 +3,14 @@
 #include <exception>
 
 #include "codegen/codegen.h"
-#include "codegen/header.h"
-#include "codegen/python_module.h"
 #include "frontend/build_blocks.h"
 #include "frontend/load.h"
-#include "frontend/resolved_toml.h"
 #include "ir/check.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/common.h"
+#include "tools/emit.h"
 #include "tools/options.h"
 #include "tools/outputs.h"
-#include "tools/report.h"
 #include "tools/verbs.h"
 
 using namespace tfc;
@@ -63,23 +60,6 @@ bool dump_goes_on(const ir::Module& module, ir::Phase needed, std::string& error
   return false;
 }
 
-std::string dot_text(const ir::Module& module, const ir::Point& point) {
-  std::string text;
-  for (const ir::Entry& entry : module.entries) text += ir::dot(module, entry, point);
-  return text;
-}
-
-// The graph as it is in an earlier phase than the one that the walk ends in.
-bool module_at(ir::Phase phase, const ir::Module& from, passes::PassOptions options, ir::Module& result) {
-  result = from;
-  options.print_before.clear();
-  options.print_after.clear();
-  options.dump_dir.clear();
-  options.time_passes = false;
-  ir::Diagnostics unheard;  // the walk itself says it all once more
-  return phase == from.phase || passes::run_pipeline(result, phase, options, unheard);
-}
-
 codegen::CompileRequest compile_request(const Options& options) {
   codegen::CompileRequest request;
   request.optimisation = options.passes.optimisation;
@@ -99,61 +79,15 @@ bool needs_codegen(const codegen::CompileRequest& request) {
          request.assembly;
 }
 
-struct Compilation {
-  const ir::Module& start;
-  const ir::Module& planned;
-  const passes::PassOptions& options;
-  const codegen::Compiled& code;
-  const std::vector<passes::PassRecord>& records;
-};
-
-Output output_of(const EmitRequest& request, const Compilation& c) {
-  const std::string& name = c.planned.name;
-  const uint64_t id = c.code.build_id;
-  const std::string phase = std::string(ir::phase_name(request.phase));
-  switch (request.kind) {
-    case Emit::Lib:
-      return {"lib" + name + ".a", c.code.archive};
-    case Emit::So:
-      return {"lib" + name + ".so", c.code.shared, true};
-    case Emit::Obj:
-      return {name + ".o", c.code.object};
-    case Emit::Header:
-      return {name + ".h", codegen::c_header(c.planned, id)};
-    case Emit::Python:
-      return {name + ".py", codegen::python_module(c.planned, id)};
-    case Emit::Toml:
-      return {name + ".resolved.toml", c.planned.description};
-    case Emit::Llvm:
-      return {name + ".ll", c.code.llvm};
-    case Emit::LlvmOpt:
-      return {name + ".opt.ll", c.code.llvm_opt};
-    case Emit::Asm:
-      return {name + ".s", c.code.assembly};
-    case Emit::Report:
-      return {name + ".report.txt", report_text(c.planned, c.options.point, c.records)};
-    case Emit::Ir:
-    case Emit::Dot:
-      break;
-  }
-  ir::Module at;
-  TFC_CHECK(module_at(request.phase, c.start, c.options, at), "passes that ran once failed the second time");
-  if (request.kind == Emit::Ir) return {name + "." + phase + ".tcir", ir::print(at)};
-  return {name + "." + phase + ".dot", dot_text(at, c.options.point)};
-}
-
 int write_all(const Options& options, const std::vector<Output>& outputs,
               const std::vector<std::string>& files) {
   const Destination destination = destination_of(options, outputs.size());
-  std::string error;
-  if (!write_outputs(outputs, destination, options.input, error)) return complain(error, kFileTrouble);
   const bool to_files = destination.kind != Destination::Kind::StandardOutput;
-  if (!options.depfile.empty()) {
-    const std::string rule = depfile_text(to_files ? destination.path_of(outputs[0]) : "-", files);
-    if (!write_outputs({{"", rule}}, {Destination::Kind::File, options.depfile}, options.input, error)) {
-      return complain(error, kFileTrouble);
-    }
-  }
+  const Depfile depfile = {options.depfile,
+                           depfile_text(to_files ? destination.path_of(outputs[0]) : "-", files)};
+  std::string error;
+  if (!write_outputs(outputs, destination, depfile, options.input, error))
+    return complain(error, kFileTrouble);
   for (const Output& output : outputs) {
     if (to_files) llvm::outs() << destination.path_of(output) << "\n";
   }

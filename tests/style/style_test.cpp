@@ -1,4 +1,5 @@
-// The borders between folders, and the size of files, held by a test. Only text is looked at: `#include` lines.
+// The borders between folders, and the size of files, held by a test. Only text is looked at: `#include`
+// lines.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,16 +18,15 @@ namespace {
 constexpr int kMaxLines = 450;
 
 // Files that may be longer, each with its reason.
-const std::set<std::string> kLongFiles = {};
+const std::set<std::string> kLongFiles = {
+    "tests/models/descriptions.cpp",  // a table of models
+};
 
 // What each folder may include besides itself: folders, or single headers.
 const std::map<std::string, std::set<std::string>> kAllowed = {
-    {"ir", {}},
-    {"frontend", {"ir"}},
-    {"passes", {"ir"}},
-    {"codegen", {"ir", "passes", "runtime/plan.h", "runtime/symbols.def"}},
-    {"runtime", {}},
-    {"tools", {"ir", "frontend", "passes", "codegen", "runtime/plan.h", "runtime/api.h"}},
+    {"ir", {}},         {"frontend", {"ir"}},
+    {"passes", {"ir"}}, {"codegen", {"ir", "passes", "runtime/plan.h", "runtime/symbols.def"}},
+    {"runtime", {}},    {"tools", {"ir", "frontend", "passes", "codegen", "runtime/plan.h", "runtime/api.h"}},
 };
 
 // The one header with Boost.Graph in it, for ir's sources alone.
@@ -147,9 +147,11 @@ TEST(Style, OneFileOfTheFrontendSeesToml11) {
 }
 
 TEST(Style, FilesAreShort) {
-  for (const SourceText& source : sources_of({"ir", "frontend", "passes", "codegen", "runtime", "tools", "tests"})) {
+  for (const SourceText& source :
+       sources_of({"ir", "frontend", "passes", "codegen", "runtime", "tools", "tests"})) {
     if (kLongFiles.count(source.path)) continue;
-    EXPECT_LE(source.lines.size(), static_cast<size_t>(kMaxLines)) << source.path << ": is it still one thing?";
+    EXPECT_LE(source.lines.size(), static_cast<size_t>(kMaxLines))
+        << source.path << ": is it still one thing?";
   }
 }
 
@@ -164,7 +166,8 @@ TEST(Style, HeadersAreGuarded) {
   for (const SourceText& source : sources_of(kCompilerFolders)) {
     if (!source.path.ends_with(".h")) continue;
     bool guarded = false;
-    for (const std::string& line : source.lines) guarded |= starts_with(line, "#pragma once") || starts_with(line, "#ifndef ");
+    for (const std::string& line : source.lines)
+      guarded |= starts_with(line, "#pragma once") || starts_with(line, "#ifndef ");
     EXPECT_TRUE(guarded) << source.path;
   }
 }

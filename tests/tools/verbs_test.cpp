@@ -117,4 +117,46 @@ TEST(Bench, SetsFiguresBesideTheMachine) {
   EXPECT_GT(number_after(json.out, "\"training step\"", "\"tokens_per_second\": "), 0) << json.out;
 }
 
+TEST(Bench, EveryKernelOfACall) {
+  const Folder folder;
+  folder.write("tiny.toml", kTinyDecoder);
+  const Result text =
+      folder.run({"bench", "tiny.toml", "--seconds=0.05", "--threads=1", "--kernels", "--figures=step"});
+  ASSERT_EQ(text.status, 0) << text.err;
+  for (const char* part : {"\ntraining step: ", " train  layers.*.attn.q+k+v  product{",
+                           " step   adamw  adamw{", " % between kernels\n"}) {
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+  }
+  EXPECT_EQ(text.out.find("\nforward "), std::string::npos) << text.out;
+
+  const Result json = folder.run({"bench", "tiny.toml", "--seconds=0.05", "--kernels", "--json", "--at",
+                                  "B=2,T=12", "--figures=forward,decode"});
+  ASSERT_EQ(json.status, 0) << json.err;
+  const std::string forward = json.out.substr(json.out.find("\"kernels\""));
+  // 2 x tokens x D x 4 D, of one layer; each layer has its own record.
+  EXPECT_EQ(number_after(forward, "\"layers.0.ffn.up+gelu\"", "\"flops\": "), 2 * 24 * 16 * 64) << json.out;
+  EXPECT_EQ(number_after(forward, "\"layers.1.ffn.up+gelu\"", "\"calls\": "), 1);
+  EXPECT_GT(number_after(forward, "\"layers.1.ffn.up+gelu\"", "\"seconds\": "), 0);
+  const std::string decode = forward.substr(forward.find("\"figure\": \"decode\""));
+  EXPECT_EQ(number_after(decode, "\"layers.0.ffn.up+gelu\"", "\"flops\": "), 2 * 2 * 16 * 64) << json.out;
+}
+
+TEST(Bench, OnlyFiguresThatTheModelHas) {
+  const Folder folder;
+  folder.write("pair.toml",
+               "[model]\nkind = \"encoder\"\nd_model = 16\nlayers = 1\nheads = 2\nvocab = 9\nmax_seq = 8\n");
+  const Result missing = folder.run({"bench", "pair.toml", "--figures=decode", "--seconds=0.01"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_NE(missing.err.find("there is no figure 'decode' of this model"), std::string::npos) << missing.err;
+  const Result unknown = folder.run({"bench", "pair.toml", "--figures=decod"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.err.find("--figures is one of forward, step, decode, drift; got 'decod'"),
+            std::string::npos)
+      << unknown.err;
+  const Result drift =
+      folder.run({"bench", "pair.toml", "--figures=drift", "--at", "B=1,T=4", "--threads=1"});
+  EXPECT_EQ(drift.status, 0) << drift.err;
+  EXPECT_NE(drift.out.find("\nstep 1000 "), std::string::npos) << drift.out;
+}
+
 }  // namespace tfc::test

@@ -17,18 +17,31 @@ std::string joined_path(const std::string& folder, const std::string& name) {
   return folder == "." ? name : (fs::path(folder) / name).string();
 }
 
+struct PlacedFile {
+  std::string path;
+  const std::string& bytes;
+  bool executable = false;
+};
+
+// A device or a pipe is written into; renaming a file over it would take it away from everybody.
+bool is_special(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
+}
+
 // A file under construction; removes itself unless it was renamed into place.
 class PartialFile {
  public:
-  PartialFile(std::string final_path, int number) : final_(std::move(final_path)) {
-    const fs::path path(final_);
+  PartialFile(const PlacedFile& file, int number) : file_(file), special_(is_special(file.path)) {
+    const fs::path path(file.path);
     const std::string unique =
         "." + path.filename().string() + "." + std::to_string(getpid()) + "." + std::to_string(number);
     temporary_ = (path.parent_path() / unique).string();
   }
   PartialFile(PartialFile&& other) noexcept
-      : final_(std::move(other.final_)),
+      : file_(other.file_),
         temporary_(std::move(other.temporary_)),
+        special_(other.special_),
         there_(std::exchange(other.there_, false)) {}
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
@@ -36,38 +49,44 @@ class PartialFile {
     if (there_) unlink(temporary_.c_str());
   }
 
-  bool write(const Output& output, std::string& error) {
-    std::error_code code;
-    llvm::raw_fd_ostream stream(temporary_, code);
-    if (code) return failed(code.message(), error);
+  bool write(std::string& error) {
+    if (special_) return true;
     there_ = true;
-    stream << output.bytes;
-    stream.close();
-    if (stream.has_error()) {
-      const std::string why = stream.error().message();
-      stream.clear_error();
-      return failed(why, error);
-    }
-    if (output.executable) {
+    if (!write_to(temporary_, error)) return false;
+    std::error_code ignored;
+    if (file_.executable) {
       fs::permissions(temporary_, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
-                      fs::perm_options::add, code);
+                      fs::perm_options::add, ignored);
     }
     return true;
   }
 
-  bool rename(std::string& error) {
-    if (std::rename(temporary_.c_str(), final_.c_str()) != 0) return failed(std::strerror(errno), error);
+  bool put_in_place(std::string& error) {
+    if (special_) return write_to(file_.path, error);
+    if (std::rename(temporary_.c_str(), file_.path.c_str()) != 0) return failed(std::strerror(errno), error);
     there_ = false;
     return true;
   }
 
  private:
+  bool write_to(const std::string& path, std::string& error) const {
+    std::error_code code;
+    llvm::raw_fd_ostream stream(path, code);
+    if (code) return failed(code.message(), error);
+    stream << file_.bytes;
+    stream.close();
+    if (!stream.has_error()) return true;
+    const std::string why = stream.error().message();
+    stream.clear_error();
+    return failed(why, error);
+  }
   bool failed(const std::string& why, std::string& error) const {
-    error = "cannot write '" + final_ + "': " + why;
+    error = "cannot write '" + file_.path + "': " + why;
     return false;
   }
-  std::string final_, temporary_;
-  bool there_ = false;
+  PlacedFile file_;
+  std::string temporary_;
+  bool special_ = false, there_ = false;
 };
 
 bool is_same_file(const std::string& a, const std::string& b) {
@@ -75,21 +94,62 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, ignored);
 }
 
-bool check_places(const std::vector<Output>& outputs, const Destination& destination,
-                  const std::string& input, std::string& error) {
-  for (const Output& output : outputs) {
-    const std::string path = destination.path_of(output);
-    if (is_same_file(path, input)) {
-      error = "cannot write '" + path + "': it is the input; choose another place with -o";
-      return false;
+bool check_places(const std::vector<PlacedFile>& files, const std::string& input, std::string& error) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string& path = files[i].path;
+    std::string why;
+    if (is_same_file(path, input)) why = "it is the input; choose another place with -o";
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) why = "it is a folder";
+    for (size_t other = 0; other < i; ++other) {
+      const bool same = fs::path(path).lexically_normal() == fs::path(files[other].path).lexically_normal();
+      if (same) why = "two outputs would go there";
     }
-    if (fs::is_directory(path)) {
-      error = "cannot write '" + path + "': it is a folder";
-      return false;
-    }
+    if (why.empty()) continue;
+    error = "cannot write '" + path + "': " + why;
+    return false;
   }
   return true;
 }
+
+bool print(const std::vector<Output>& outputs, std::string& error) {
+  for (const Output& output : outputs) llvm::outs() << output.bytes;
+  llvm::outs().flush();
+  if (!llvm::outs().has_error()) return true;
+  error = "cannot write to standard output: " + llvm::outs().error().message();
+  llvm::outs().clear_error();
+  return false;
+}
+
+// A folder with those above it that are not there either; they go again unless they are kept.
+class NewFolder {
+ public:
+  explicit NewFolder(const std::string& path) : path_(path) {
+    std::error_code code;
+    for (fs::path at = fs::path(path).lexically_normal(); !at.empty() && !fs::exists(at, code);
+         at = at.parent_path()) {
+      if (at.has_filename()) made_.push_back(at);
+    }
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  ~NewFolder() {
+    std::error_code ignored;
+    for (const fs::path& folder : made_) fs::remove(folder, ignored);
+  }
+  bool make(std::string& error) const {
+    std::error_code code;
+    fs::create_directories(path_, code);
+    if (!code) return true;
+    error = "cannot make the folder '" + path_ + "': " + code.message();
+    return false;
+  }
+  void keep() { made_.clear(); }
+
+ private:
+  std::string path_;
+  std::vector<fs::path> made_;  // the innermost first
+};
 
 }  // namespace
 
@@ -106,34 +166,27 @@ Destination destination_of(const Options& options, size_t outputs) {
 }
 
 bool write_outputs(const std::vector<Output>& outputs, const Destination& destination,
-                   const std::string& input, std::string& error) {
-  if (destination.kind == Destination::Kind::StandardOutput) {
-    for (const Output& output : outputs) llvm::outs() << output.bytes;
-    llvm::outs().flush();
-    if (!llvm::outs().has_error()) return true;
-    error = "cannot write to standard output: " + llvm::outs().error().message();
-    llvm::outs().clear_error();
-    return false;
+                   const Depfile& depfile, const std::string& input, std::string& error) {
+  const bool prints = destination.kind == Destination::Kind::StandardOutput;
+  std::vector<PlacedFile> places;
+  for (const Output& output : outputs) {
+    if (!prints) places.push_back({destination.path_of(output), output.bytes, output.executable});
   }
-  if (!check_places(outputs, destination, input, error)) return false;
-  std::error_code code;
-  const bool made_folder =
-      destination.kind == Destination::Kind::Folder && fs::create_directories(destination.path, code);
-  if (code) {
-    error = "cannot make the folder '" + destination.path + "': " + code.message();
-    return false;
+  if (!depfile.path.empty()) places.push_back({depfile.path, depfile.rule});
+  if (!check_places(places, input, error)) return false;
+  NewFolder folder(destination.kind == Destination::Kind::Folder ? destination.path : ".");
+  if (!folder.make(error)) return false;
+  std::vector<PartialFile> files;
+  for (const PlacedFile& place : places) {
+    files.emplace_back(place, static_cast<int>(files.size()));
+    if (!files.back().write(error)) return false;
   }
-  bool ok = true;
-  {
-    std::vector<PartialFile> files;
-    for (const Output& output : outputs) {
-      files.emplace_back(destination.path_of(output), static_cast<int>(files.size()));
-      ok = ok && files.back().write(output, error);
-    }
-    for (PartialFile& file : files) ok = ok && file.rename(error);
+  if (prints && !print(outputs, error)) return false;
+  for (PartialFile& file : files) {
+    if (!file.put_in_place(error)) return false;
   }
-  if (!ok && made_folder) fs::remove(destination.path, code);
-  return ok;
+  folder.keep();
+  return true;
 }
 
 std::string depfile_text(const std::string& target, const std::vector<std::string>& read) {

@@ -24,11 +24,17 @@ struct Destination {
 /// -o PATH: "-" is standard output; one output to a path that is not a folder is that file.
 Destination destination_of(const Options& options, size_t outputs);
 
-/// Writes all outputs: to temporary files beside their places first, renamed only when every one is complete.
-/// On failure nothing is left behind, no older file is touched, and `error` says which path and why. `input`
-/// is never overwritten.
+/// The rule that --depfile asks for; without a path there is none.
+struct Depfile {
+  std::string path, rule;
+};
+
+/// Writes all outputs and the depfile: to temporary files beside their places first, renamed only when every
+/// one is complete. On failure nothing is left behind, no older file is touched, and `error` says which path
+/// and why. `input` is never overwritten. What stands at a place and is no ordinary file (a device, a pipe) is
+/// written into, not replaced.
 bool write_outputs(const std::vector<Output>& outputs, const Destination& destination,
-                   const std::string& input, std::string& error);
+                   const Depfile& depfile, const std::string& input, std::string& error);
 
 /// "first: read1 read2", a Makefile rule.
 std::string depfile_text(const std::string& target, const std::vector<std::string>& read);

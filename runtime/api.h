@@ -174,6 +174,12 @@ typedef struct {
   const int32_t *lengths;
 } tc_cache;
 
+/* What one kernel call of an entry's plan took so far, see `profile`. kernel is NULL at the borders of a loop. */
+typedef struct {
+  const char *node, *kernel; /* the part of the model it belongs to, and the kernel with its settings */
+  int64_t calls, nanoseconds;
+} tc_record;
+
 /* The core: what a session does, stateless and re-entrant, over memory that the caller owns. */
 typedef struct {
   size_t size;
@@ -251,6 +257,10 @@ typedef struct {
   tc_status (*allocate)(tc_model *, int gradients, int moments); /* ahead, zeroed (to load an optimizer's state) */
   tc_status (*cache_state)(const tc_session *, tc_cache *);
   int (*threads)(const tc_session *);
+  /* Returns how many records the entry's plan has (0: no such entry, or the session is busy). From now on each run of
+   * that entry in this session adds to the first `count` of `records`, which are named and zeroed here and stay the
+   * caller's; NULL ends it. */
+  int64_t (*profile)(tc_session *, int entry, tc_record *records, int64_t count);
 } tc_api;
 
 #ifdef __cplusplus

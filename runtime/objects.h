@@ -26,6 +26,7 @@ struct tc_session {
   tc::Block self;  // this struct and the entries' resolved tables
   tc::Block workspace;
   tc::Resolved* resolved[tc::EntryEnd];  // by entry, null where there is none
+  tc::Profile profiles[tc::EntryEnd];    // by entry, where times are wanted
   tc::Pool pool;
   tc::Executor executor;
   std::atomic<int> busy{0};

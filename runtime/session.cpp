@@ -92,6 +92,7 @@ tc_status execute(tc_session& session, SessionRun& run, bool cancellable) {
             session.workspace.data + run.frame.scratch,
             run.frame.scratch_stride,
             &session.executor};
+  walk.profile = session.profiles[run.frame.entry];
   if (cancellable) {
     walk.cancelled = session.options.cancelled;
     walk.user = session.options.user;

@@ -1,6 +1,7 @@
 #include "runtime/walk.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "runtime/memory.h"
 
@@ -32,6 +33,12 @@ void run_kernel(const void* self, int64_t first, int64_t last, int worker) {
   call.kernel(call.slots, first, last, call.scratch + worker * call.scratch_stride);
 }
 
+int64_t nanoseconds_now() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 class Walker {
  public:
   explicit Walker(const Walk& walk)
@@ -45,6 +52,7 @@ class Walker {
   void resolve();
   void bind_externals();
   bool call(const RecordDesc& record, const Resolved::Run& run, const int64_t* slots);
+  void hand_out(const RecordDesc& record, const Resolved::Run& run, const int64_t* slots);
   bool call_in_loop(const RecordDesc& record);
   bool loop(int32_t begin, int32_t end);
 
@@ -102,6 +110,19 @@ void Walker::bind_externals() {
 bool Walker::call(const RecordDesc& record, const Resolved::Run& run, const int64_t* slots) {
   if (walk_.cancelled && walk_.cancelled(walk_.user)) return false;
   if (run.tasks <= 0) return true;
+  const int64_t number = &record - entry_.records;
+  if (number >= walk_.profile.count) {
+    hand_out(record, run, slots);
+    return true;
+  }
+  const int64_t start = nanoseconds_now();
+  hand_out(record, run, slots);
+  walk_.profile.records[number].nanoseconds += nanoseconds_now() - start;
+  ++walk_.profile.records[number].calls;
+  return true;
+}
+
+void Walker::hand_out(const RecordDesc& record, const Resolved::Run& run, const int64_t* slots) {
   const KernelCall call{walk_.model->kernels[record.kernel], slots, walk_.scratch, walk_.scratch_stride};
   const Work work{run_kernel, &call};
   const Executor& executor = *walk_.executor;
@@ -111,7 +132,6 @@ bool Walker::call(const RecordDesc& record, const Resolved::Run& run, const int6
   } else {
     executor.run_serial(work, run.tasks);
   }
-  return true;
 }
 
 bool Walker::call_in_loop(const RecordDesc& record) {

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "runtime/api.h"
 #include "runtime/expression.h"
 #include "runtime/plan.h"
 #include "runtime/pool.h"
@@ -38,6 +39,12 @@ int64_t resolved_bytes(const EntryDesc& entry);
 /// Lays a Resolved out in that much memory, valid for no call.
 Resolved* place_resolved(const EntryDesc& entry, char* memory);
 
+/// Where the caller wants the time of an entry's records; null: nowhere.
+struct Profile {
+  tc_record* records = nullptr;
+  int64_t count = 0;
+};
+
 struct Walk {
   const ModelDesc* model;
   const EntryDesc* entry;
@@ -48,6 +55,7 @@ struct Walk {
   const Executor* executor;
   int (*cancelled)(void*) = nullptr;  // asked before each kernel
   void* user = nullptr;
+  Profile profile = {};
 };
 
 /// False: the hook cancelled.

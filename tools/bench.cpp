@@ -1,18 +1,11 @@
 // transformerc bench: how fast the compiled library is, beside what this machine can do in the same minute.
-#include <algorithm>
-#include <chrono>
-#include <functional>
-#include <thread>
-
 #include "frontend/build_blocks.h"
 #include "frontend/load.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
-#include "tools/call_inputs.h"
 #include "tools/common.h"
-#include "tools/loaded_library.h"
-#include "tools/machine_peak.h"
-#include "tools/report.h"
+#include "tools/kernel_profile.h"
+#include "tools/measured_model.h"
 #include "tools/verbs.h"
 
 namespace tfc::tools {
@@ -21,148 +14,57 @@ namespace {
 using ir::Symbol;
 using llvm::formatv;
 
-struct Machine {
-  double flops = 0, flops_one = 0, bandwidth = 0, bandwidth_one = 0;
-};
-
-struct Figure {
-  std::string name;
-  double seconds = 0, tokens = 0, flops = 0,
-         bytes = 0;  // of one call; bytes: what it must read at least, where that rules
-};
-
-// The median of single calls: a noisy neighbour spoils some of them, not the figure.
-double median_seconds(double budget, const std::function<void()>& call) {
-  call();
-  std::vector<double> times;
-  double total = 0;
-  while (total < budget || times.size() < 3) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    total += times.back();
-  }
-  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
-}
-
-Machine measure_machine(int threads, int real_bytes) {
+/// All that a run of the verb found.
+struct Findings {
+  int threads = 0;
   Machine machine;
-  machine.flops = measure_flops(threads, real_bytes, 0.3);
-  machine.flops_one = measure_flops(1, real_bytes, 0.3);
-  machine.bandwidth = measure_read_bandwidth(threads, 0.4);
-  machine.bandwidth_one = measure_read_bandwidth(1, 0.4);
-  return machine;
-}
-
-class Bench {
- public:
-  Bench(const ir::Module& planned, const LoadedLibrary& library, const ir::Point& point, int threads,
-        double seconds)
-      : planned_(planned),
-        point_(point),
-        seconds_(seconds),
-        model_(library, 1, threads),
-        inputs_(without_padding(random_inputs(planned, point, 5, false))),
-        batch_(model_.info(), inputs_, point) {}
-
-  int threads() const { return model_.api().threads(model_.session()); }
-
-  std::vector<Figure> run() {
-    std::vector<Figure> figures = {forward()};
-    if (model_.info().entries & (1u << TC_ENTRY_TRAIN)) figures.push_back(train_step());
-    const bool decodes = model_.info().entries & (1u << TC_ENTRY_DECODE);
-    if (decodes && model_.info().kind == TC_KIND_DECODER) figures.push_back(decode());
-    return figures;
-  }
-
-  /// Bytes by kind, at the design point.
-  std::vector<std::pair<std::string, size_t>> bytes() const {
-    const auto memory = [&](int what) {
-      return model_.api().memory(what, point_[Symbol::B], point_[Symbol::T], point_[Symbol::S], threads());
-    };
-    const auto workspace = [&](int entry) { return memory(static_cast<int>(TC_MEMORY_WORKSPACE) + entry); };
-    std::vector<std::pair<std::string, size_t>> list = {{"parameters", memory(TC_MEMORY_PARAMETERS)},
-                                                        {"forward workspace", workspace(TC_ENTRY_INFER)}};
-    if (model_.info().entries & (1u << TC_ENTRY_TRAIN)) {
-      list.emplace_back("gradients", memory(TC_MEMORY_GRADIENTS));
-      list.emplace_back("moments", memory(TC_MEMORY_MOMENTS));
-      list.emplace_back("training workspace", workspace(TC_ENTRY_TRAIN));
-    }
-    return list;
-  }
-
- private:
-  // Both sides of an encoder-decoder are tokens.
-  double tokens() const { return static_cast<double>(batch_.batch.B * (batch_.batch.T + batch_.batch.S)); }
-
-  Figure forward() {
-    const ir::Graph& graph = planned_.entry("infer")->graph;
-    const int64_t elements = graph.type(graph.output("output")).elements().at(point_);
-    std::vector<uint8_t> output(static_cast<size_t>(elements * model_.info().real_bytes));
-    void* outputs[] = {output.data()};
-    tc_batch call = batch_.batch;
-    call.targets = nullptr;
-    const double seconds = median_seconds(
-        seconds_, [&] { model_.check(model_.api().forward(model_.session(), &call, 0, outputs)); });
-    return {"forward", seconds, tokens(), forward_flops(planned_, point_), 0};
-  }
-
-  Figure train_step() {
-    tc_adamw settings{};
-    settings.size = sizeof settings;
-    settings.lr = 1e-4;
-    settings.beta1 = 0.9;
-    settings.beta2 = 0.95;
-    settings.eps = 1e-8;
-    settings.clip = 1;
-    double mean = 0;
-    const double seconds = median_seconds(seconds_, [&] {
-      model_.check(model_.api().train_step(model_.session(), &batch_.batch, &settings, &mean));
-    });
-    return {"training step", seconds, tokens(), 3 * forward_flops(planned_, point_), 0};
-  }
-
-  // Token by token: every weight is read once for each.
-  Figure decode() {
-    const int64_t T = point_[Symbol::T];
-    std::vector<uint8_t> logits(
-        static_cast<size_t>(model_.info().out_width * model_.info().real_bytes * batch_.batch.B));
-    std::vector<tc_batch> steps;
-    for (int64_t t = 0; t < T; ++t) steps.push_back(batch_.slice(model_.info(), t, 1));
-    int64_t at = 0;
-    const auto call = [&] {
-      if (at == 0) model_.check(model_.api().cache_reset(model_.session(), batch_.batch.B, T, nullptr));
-      model_.check(model_.api().decode(model_.session(), &steps[static_cast<size_t>(at)], logits.data()));
-      at = (at + 1) % T;
-    };
-    const double seconds = median_seconds(seconds_, call);
-    const double bytes = static_cast<double>(planned_.parameter_count() * model_.info().real_bytes);
-    return {"decode", seconds, static_cast<double>(batch_.batch.B), 0, bytes};
-  }
-
-  const ir::Module& planned_;
-  const ir::Point point_;
-  const double seconds_;
-  LoadedModel model_;
-  Inputs inputs_;
-  Batch batch_;
+  std::vector<Figure> figures;
+  std::vector<KernelProfile> profiles;
+  std::vector<std::pair<std::string, size_t>> bytes;
 };
 
-void print_text(const ir::Module& module, const ir::Point& point, const codegen::Target& target, int threads,
-                const Machine& machine, const std::vector<Figure>& figures,
-                const std::vector<std::pair<std::string, size_t>>& bytes) {
+Findings measure(const Options& options, const ir::Module& module, const LoadedLibrary& library,
+                 const ir::Point& point) {
+  Findings found;
+  const int real_bytes = static_cast<int>(ir::dtype_bytes(module.real));
+  auto model = std::make_unique<MeasuredModel>(module, library, point, options.threads);
+  found.threads = model->threads();
+  found.bytes = model->bytes();
+  found.machine = measure_machine(found.threads, real_bytes);
+  bool drift = false;
+  for (const std::string& kind : options.figures.empty() ? model->kinds() : options.figures) {
+    drift |= kind == "drift";
+    if (kind == "drift") continue;
+    const MeasuredCall call = model->call(kind);
+    found.figures.push_back(call.figure);
+    found.figures.back().seconds = median(time_calls(options.seconds, call.run));
+    if (options.kernels) {
+      found.profiles.push_back(profile_kernels(module, point, model->model(), call, options.seconds));
+    }
+  }
+  model.reset();  // its threads and memory
+  if (drift) {
+    for (Figure& figure : measure_drift(module, library, point, options.threads))
+      found.figures.push_back(figure);
+  }
+  found.machine = best_of(found.machine, measure_machine(found.threads, real_bytes));
+  return found;
+}
+
+void print_text(const ir::Module& module, const ir::Point& point, const codegen::Target& target,
+                const Findings& found) {
   auto& out = llvm::outs();
+  const Machine& machine = found.machine;
   out << formatv("{0}: {1}, B={2} T={3}", module.name, ir::dtype_name(module.real), point[Symbol::B],
                  point[Symbol::T]);
   if (has_source(module)) out << " S=" << point[Symbol::S];
-  out << formatv(", {0} threads, {1}\n", threads, target.tune);
+  out << formatv(", {0} threads, {1}\n", found.threads, target.tune);
   out << formatv(
       "machine, now: {0:f1} GFLOP/s of multiply-adds (one thread {1:f1}), {2:f1} GB/s read (one thread "
       "{3:f1})\n\n",
       machine.flops / 1e9, machine.flops_one / 1e9, machine.bandwidth / 1e9, machine.bandwidth_one / 1e9);
   out << formatv("{0,-16} {1,10} {2,12} {3,10} {4,10}\n", "", "ms", "tokens/s", "GFLOP/s", "of peak");
-  for (const Figure& figure : figures) {
+  for (const Figure& figure : found.figures) {
     out << formatv("{0,-16} {1,10:f3} {2,12:f0}", figure.name, 1e3 * figure.seconds,
                    figure.tokens / figure.seconds);
     if (figure.flops > 0) {
@@ -174,38 +76,53 @@ void print_text(const ir::Module& module, const ir::Point& point, const codegen:
                      100 * figure.bytes / figure.seconds / machine.bandwidth);
     }
   }
+  for (const KernelProfile& profile : found.profiles) out << "\n" << profile_text(profile, machine);
   out << "\nbytes";
-  for (const auto& [name, count] : bytes)
-    out << (name == bytes[0].first ? ": " : ", ") << name << " " << count;
+  for (const auto& [name, count] : found.bytes)
+    out << (name == found.bytes[0].first ? ": " : ", ") << name << " " << count;
   out << "\n";
 }
 
-void print_json(const ir::Module& module, const ir::Point& point, const codegen::Target& target, int threads,
-                const Machine& machine, const std::vector<Figure>& figures,
-                const std::vector<std::pair<std::string, size_t>>& bytes) {
-  auto& out = llvm::outs();
-  out << formatv(
-      "{{\"model\": \"{0}\", \"precision\": \"{1}\", \"cpu\": \"{2}\", \"threads\": {3}, \"B\": {4}, \"T\": "
-      "{5}, \"S\": {6},\n",
-      module.name, ir::dtype_name(module.real), target.tune, threads, point[Symbol::B], point[Symbol::T],
-      point[Symbol::S]);
-  out << formatv(
-      " \"machine\": {{\"flops\": {0:e4}, \"flops_one_thread\": {1:e4}, \"read_bytes\": {2:e4}, "
-      "\"read_bytes_one_thread\": {3:e4}},\n",
-      machine.flops, machine.flops_one, machine.bandwidth, machine.bandwidth_one);
-  out << " \"figures\": [";
-  for (const Figure& figure : figures) {
-    out << (&figure == &figures[0] ? "\n" : ",\n")
-        << formatv(
-               "  {{\"name\": \"{0}\", \"seconds\": {1:e4}, \"tokens_per_second\": {2:e4}, \"flops\": "
-               "{3:e4}, \"bytes_read\": {4:e4}}",
-               figure.name, figure.seconds, figure.tokens / figure.seconds, figure.flops / figure.seconds,
-               figure.bytes / figure.seconds);
-  }
-  out << "\n ],\n \"bytes\": {";
-  for (const auto& [name, count] : bytes)
-    out << (name == bytes[0].first ? "" : ", ") << "\"" << name << "\": " << count;
-  out << "}}\n";
+void write_figure(llvm::json::OStream& json, const Figure& figure) {
+  json.object([&] {
+    json.attribute("name", figure.name);
+    json.attribute("seconds", figure.seconds);
+    json.attribute("tokens_per_second", figure.tokens / figure.seconds);
+    json.attribute("flops", figure.flops / figure.seconds);
+    json.attribute("bytes_read", figure.bytes / figure.seconds);
+  });
+}
+
+void print_json(const ir::Module& module, const ir::Point& point, const codegen::Target& target,
+                const Findings& found) {
+  llvm::json::OStream json(llvm::outs(), 1);
+  json.object([&] {
+    json.attribute("model", module.name);
+    json.attribute("precision", std::string(ir::dtype_name(module.real)));
+    json.attribute("cpu", target.tune);
+    json.attribute("threads", found.threads);
+    json.attribute("B", point[Symbol::B]);
+    json.attribute("T", point[Symbol::T]);
+    json.attribute("S", point[Symbol::S]);
+    json.attributeObject("machine", [&] {
+      json.attribute("flops", found.machine.flops);
+      json.attribute("flops_one_thread", found.machine.flops_one);
+      json.attribute("read_bytes", found.machine.bandwidth);
+      json.attribute("read_bytes_one_thread", found.machine.bandwidth_one);
+    });
+    json.attributeArray("figures", [&] {
+      for (const Figure& figure : found.figures) write_figure(json, figure);
+    });
+    if (!found.profiles.empty()) {
+      json.attributeArray("kernels", [&] {
+        for (const KernelProfile& profile : found.profiles) write_profile(json, profile, found.machine);
+      });
+    }
+    json.attributeObject("bytes", [&] {
+      for (const auto& [name, count] : found.bytes) json.attribute(name, static_cast<int64_t>(count));
+    });
+  });
+  llvm::outs() << "\n";
 }
 
 }  // namespace
@@ -226,17 +143,8 @@ int bench(const Options& options) {
   if (!library) return finish(options, diagnostics);
   finish(options, diagnostics);
   try {
-    Bench bench(module, *library, pass_options.point, options.threads, options.seconds);
-    Machine machine = measure_machine(bench.threads(), static_cast<int>(ir::dtype_bytes(module.real)));
-    const std::vector<Figure> figures = bench.run();
-    // The machine's best of before and after: a share of a peak that a neighbour had spoilt would flatter.
-    const Machine after = measure_machine(bench.threads(), static_cast<int>(ir::dtype_bytes(module.real)));
-    machine.flops = std::max(machine.flops, after.flops);
-    machine.flops_one = std::max(machine.flops_one, after.flops_one);
-    machine.bandwidth = std::max(machine.bandwidth, after.bandwidth);
-    machine.bandwidth_one = std::max(machine.bandwidth_one, after.bandwidth_one);
-    (options.json ? print_json : print_text)(module, pass_options.point, *target, bench.threads(), machine,
-                                             figures, bench.bytes());
+    const Findings found = measure(options, module, *library, pass_options.point);
+    (options.json ? print_json : print_text)(module, pass_options.point, *target, found);
     return kDone;
   } catch (const LibraryError& error) {
     return complain(error.message, kInputIsWrong);

@@ -233,6 +233,14 @@ bool read_seconds(Parser& p, const std::string& value) {
   return true;
 }
 
+bool read_figures(Parser& p, const std::string& value) {
+  for (const std::string& name : split(value, ',')) {
+    if (!one_of(p, "--figures", name, {"forward", "step", "decode", "drift"})) return false;
+    p.options.figures.push_back(name);
+  }
+  return true;
+}
+
 constexpr unsigned bit(Verb verb) { return 1u << static_cast<int>(verb); }
 constexpr unsigned kCompile = bit(Verb::Compile), kTrain = bit(Verb::Train), kBench = bit(Verb::Bench),
                    kVerify = bit(Verb::Verify), kNorms = bit(Verb::Norms),
@@ -279,6 +287,10 @@ constexpr Flag kFlags[] = {
    [](Parser& p, const std::string&) { return p.options.json = true; }},
   {"--threads", "N", kBench | kTrain, "threads to use (default: 0, all cores)", read_threads},
   {"--seconds", "X", kBench, "how long each figure is measured (default: 2)", read_seconds},
+  {"--figures", "NAME[,NAME]", kBench, "forward, step, decode; drift: the 1000th step beside the 10th\n"
+   "(default: forward, step and decode, where the model has them)", read_figures},
+  {"--kernels", nullptr, kBench, "each kernel's time, FLOPs, bytes and share of the nearer roof",
+   [](Parser& p, const std::string&) { return p.options.kernels = true; }},
   {"--target", "TRIPLE", kCompile, nullptr, [](Parser& p, const std::string&) { return p.fail("not supported yet: --target"); }},
   {"--tap", "GLOB", kCompile, nullptr, [](Parser& p, const std::string&) { return p.fail("not supported yet: --tap"); }},
   {"-g", nullptr, kCompile, nullptr, [](Parser& p, const std::string&) { return p.fail("not supported yet: -g"); }},

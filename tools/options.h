@@ -54,6 +54,8 @@ struct Options {
   bool json = false;   // verify, bench, norms: their result as JSON
   int threads = 0;     // bench, train; 0: all cores
   double seconds = 2;  // bench: how long each figure is measured
+  std::vector<std::string> figures;  // bench: which ones; none: all that the model has
+  bool kernels = false;              // bench: each kernel's share
 };
 
 /// Reads the arguments after the program's name. On a mistake `error` says what is wrong and what would be

@@ -111,6 +111,7 @@ class _Api(ctypes.Structure):
         ("allocate", _function(_int, _pointer, _int, _int)),
         ("cache_state", _function(_int, _pointer, _pointer)),
         ("threads", _function(_int, _pointer)),
+        ("profile", _function(_int64, _pointer, _int, _pointer, _int64)),
     ]
 
 

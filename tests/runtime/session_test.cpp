@@ -300,5 +300,37 @@ TEST(Session, DenormalsAreFlushedInside) {
   }
 }
 
+TEST(Session, TimesOfRecordsWhereTheyAreWanted) {
+  const Fixture f(decoder(), options_of(2));
+  tc_batch batch = batch_of(2, 3);
+  batch.tokens = kTokens;
+  const std::vector<float> plain = run_forward(f, batch);
+  const int64_t count = tc_rt_profile(f.session, TC_ENTRY_INFER, nullptr, 0);
+  ASSERT_EQ(count, decoder().entries[EntryInfer].record_count);
+  EXPECT_EQ(tc_rt_profile(f.session, TC_ENTRY_VJP, nullptr, 0), 0) << "no such entry";
+  EXPECT_EQ(tc_rt_profile(f.session, 99, nullptr, 0), 0);
+  EXPECT_EQ(tc_rt_profile(nullptr, TC_ENTRY_INFER, nullptr, 0), 0);
+
+  std::vector<tc_record> records(static_cast<size_t>(count), tc_record{nullptr, nullptr, -7, -7});
+  EXPECT_EQ(tc_rt_profile(f.session, TC_ENTRY_INFER, records.data(), count), count);
+  for (int run = 0; run < 5; ++run) EXPECT_EQ(run_forward(f, batch), plain) << "timing changes no result";
+  run_forward(f, batch, 1);  // another entry
+  for (const tc_record& record : records) {
+    EXPECT_STREQ(record.node, "a node");
+    EXPECT_STREQ(record.kernel, "a kernel");
+    EXPECT_EQ(record.calls, 5);
+    EXPECT_GT(record.nanoseconds, 0);
+  }
+  EXPECT_EQ(tc_rt_profile(f.session, TC_ENTRY_INFER, nullptr, 0), count);
+  run_forward(f, batch);
+  EXPECT_EQ(records[0].calls, 5) << "ended";
+
+  tc_record guarded[2] = {{nullptr, nullptr, -7, -7}, {nullptr, nullptr, -7, -7}};
+  EXPECT_EQ(tc_rt_profile(f.session, TC_ENTRY_INFER, guarded, 1), count);
+  run_forward(f, batch);
+  EXPECT_EQ(guarded[0].calls, 1);
+  EXPECT_EQ(guarded[1].calls, -7) << "beyond what the caller gave";
+}
+
 }  // namespace
 }  // namespace tc::test

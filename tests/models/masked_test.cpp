@@ -1,0 +1,201 @@
+// What stands at a masked position is never read, and comes out as zero; a row without a token gives zeros
+// and passes no gradient; where no target counts the loss and its gradients are zero.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "models/descriptions.h"
+#include "models/rows.h"
+
+namespace tfc::models {
+namespace {
+
+struct MaskedCase {
+  const char* name;  // of descriptions.cpp
+  ir::DType precision;
+};
+
+constexpr auto kF32 = ir::DType::F32, kF64 = ir::DType::F64;
+
+const MaskedCase kCases[] = {{"gpt", kF32},
+                             {"llama", kF64},
+                             {"untied_sandwich", kF32},
+                             {"decoder_hidden_states", kF32},
+                             {"decoder_floats", kF32},
+                             {"decoder_classifier", kF32},
+                             {"bert", kF32},
+                             {"pool_mean", kF64},
+                             {"pool_last", kF32},
+                             {"encoder_floats", kF32},
+                             {"encoder_lm", kF32},
+                             {"transformer", kF32},
+                             {"two_vocabularies", kF32},
+                             {"memory", kF64},
+                             {"pair_of_floats", kF32},
+                             {"no_residual", kF32}};
+
+constexpr int64_t kB = 5, kT = 5, kS = 5;
+
+std::vector<double> numbers(const Session& session, const Bytes& bytes) {
+  std::vector<double> values(bytes.size() / static_cast<size_t>(session.real_bytes()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (session.real_bytes() == 8) std::memcpy(&values[i], bytes.data() + 8 * i, 8);
+    if (session.real_bytes() == 4) {
+      float value = 0;
+      std::memcpy(&value, bytes.data() + 4 * i, 4);
+      values[i] = value;
+    }
+  }
+  return values;
+}
+
+/// Holes anywhere; the last row of the mask has no token at all.
+void set_holes(tools::Inputs& inputs, const char* name, uint64_t seed) {
+  const auto mask = inputs.find(name);
+  if (mask == inputs.end()) return;
+  std::mt19937_64 random(seed);
+  for (double& value : mask->second.data) value = random() % 3 != 0;
+  double* last = mask->second.row(mask->second.rows() - 1);
+  std::fill(last, last + mask->second.width(), 0.0);
+}
+
+class Masked : public testing::TestWithParam<MaskedCase> {
+ protected:
+  void SetUp() override {
+    compiled_ = compile(case_named(GetParam().name).text, {.precision = GetParam().precision});
+    session_ = std::make_unique<Session>(compiled_);
+    inputs_ = tools::random_inputs(compiled_.joint, point_for(compiled_.joint, kB, kT, kS), 3, false);
+  }
+
+  Call call_with(tools::Inputs inputs) const {
+    return {*session_, inputs, point_for(compiled_.joint, kB, kT, kS)};
+  }
+
+  bool per_token() const { return session_->info.head != TC_HEAD_CLASSIFIER; }
+
+  void poison_is_not_read(const char* what, tools::Inputs inputs);
+  void zeros_come_out(const tools::Inputs& inputs);
+  void holes();
+  void no_token_at_all();
+  void no_target_counts();
+
+  Compiled compiled_;
+  std::unique_ptr<Session> session_;
+  tools::Inputs inputs_;
+};
+
+void Masked::poison_is_not_read(const char* what, tools::Inputs inputs) {
+  const Call harmless = call_with(inputs);
+  const Results expected = session_->everything(harmless, harmless.batch.grad_output, false);
+  poison_masked(inputs);
+  if (per_token() && inputs.count("grad_output") && inputs.count("mask")) {
+    // What came out as zero has no gradient to give.
+    ir::Tensor& gradient = inputs["grad_output"];
+    const ir::Tensor& mask = inputs["mask"];
+    const int64_t width = gradient.elements() / mask.elements();
+    for (int64_t i = 0; i < gradient.elements(); ++i) {
+      if (mask[i / width] == 0) gradient[i] = std::nan("");
+    }
+  }
+  const Call poisoned = call_with(inputs);
+  EXPECT_EQ(differences(session_->everything(poisoned, poisoned.batch.grad_output, false), expected), "")
+      << what;
+  for (const auto& [name, bytes] : expected) {
+    if (name == "loss" || name == "train mean" || name == "step norm") continue;
+    for (const double value : numbers(*session_, bytes))
+      ASSERT_TRUE(std::isfinite(value)) << what << ": " << name;
+  }
+}
+
+void Masked::zeros_come_out(const tools::Inputs& inputs) {
+  const Call call = call_with(inputs);
+  const Results results = session_->everything(call, call.batch.grad_output, false);
+  const auto check = [&](const std::string& name, const std::string& mask_name) {
+    const auto found = results.find(name);
+    const auto mask = inputs.find(mask_name);
+    if (found == results.end() || mask == inputs.end()) return;
+    const std::vector<double> values = numbers(*session_, found->second);
+    const size_t width = values.size() / static_cast<size_t>(mask->second.elements());
+    size_t others = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const bool real = mask->second[static_cast<int64_t>(i / width)] != 0;
+      if (!real) EXPECT_EQ(values[i], 0) << name << " at " << i / width;
+      others += real && values[i] != 0;
+    }
+    EXPECT_GT(others, 0u) << name;
+  };
+  if (per_token()) check("infer", "mask");
+  if (per_token()) check("logprobs", "mask");
+  check("vjp grad_x", "mask");
+  check("vjp grad_tgt", "mask");
+  check("vjp grad_src", "src_mask");
+  check("vjp grad_memory", "src_mask");
+}
+
+void Masked::holes() {
+  tools::Inputs inputs = inputs_;
+  set_holes(inputs, "mask", 1);
+  poison_is_not_read("holes", inputs);
+  zeros_come_out(inputs);
+  set_holes(inputs, "src_mask", 2);
+  poison_is_not_read("holes on both sides", inputs);
+  zeros_come_out(inputs);
+  set_mask(inputs, "mask", {5, 1, 0, 3, 2});
+  set_mask(inputs, "src_mask", {1, 0, 0, 5, 4});
+  poison_is_not_read("padding", inputs);
+  zeros_come_out(inputs);
+}
+
+void Masked::no_token_at_all() {
+  tools::Inputs inputs = inputs_;
+  set_mask(inputs, "mask", {0, 0, 0, 0, 0});
+  set_mask(inputs, "src_mask", {0, 0, 0, 0, 0});
+  poison_is_not_read("no token", inputs);
+  const Call call = call_with(inputs);
+  const Results results = session_->everything(call, call.batch.grad_output, false);
+  for (const char* name : {"infer", "logprobs", "train gradients", "vjp gradients", "vjp grad_x",
+                           "vjp grad_src", "vjp grad_tgt", "vjp grad_memory"}) {
+    if (!results.count(name)) continue;
+    // A classifier of nothing sees zeros, and its bias learns all the same.
+    if (!per_token() && (std::strncmp(name, "vjp grad_", 9) != 0)) continue;
+    for (const double value : numbers(*session_, results.at(name))) ASSERT_EQ(value, 0) << name;
+  }
+  if (per_token() && compiled_.has("train")) EXPECT_EQ(session_->backward(call), 0);
+}
+
+void Masked::no_target_counts() {
+  if (!compiled_.has("train")) return;
+  tools::Inputs inputs = inputs_;
+  for (double& target : inputs["targets"].data) target = static_cast<double>(session_->info.ignore_index);
+  const Call call = call_with(inputs);
+  const Results results = session_->everything(call, call.batch.grad_output, false);
+  for (const double value : numbers(*session_, results.at("train gradients"))) ASSERT_EQ(value, 0);
+  for (const double value : numbers(*session_, results.at("logprobs"))) ASSERT_EQ(value, 0);
+  EXPECT_EQ(session_->backward(call), 0);
+  EXPECT_EQ(session_->loss(call), 0);
+
+  // Accumulated, it counts nothing, and a step then does nothing at all.
+  session_->start_over();
+  double sum = 1, count = 1;
+  session_->check(session_->api.accumulate(session_->session, &call.get(), &sum, &count));
+  EXPECT_EQ(sum, 0);
+  EXPECT_EQ(count, 0);
+  const Results before = session_->state();
+  EXPECT_EQ(session_->step(), 0);
+  EXPECT_EQ(differences(session_->state(), before), "");
+}
+
+TEST_P(Masked, PositionsAreNeverRead) {
+  ASSERT_TRUE(session_->info.inputs & (TC_INPUT_MASK | TC_INPUT_SRC_MASK));
+  holes();
+  no_token_at_all();
+  no_target_counts();
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Masked, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace tfc::models

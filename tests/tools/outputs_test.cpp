@@ -123,6 +123,42 @@ TEST(Outputs, DepfileNamesWhatWasRead) {
   EXPECT_EQ(folder.read("out.d"), "out.h: \\\n  tiny.toml \\\n  base.toml\n");
 }
 
+TEST(Outputs, WithoutItsDepfileNothingIsWritten) {
+  const Folder folder;
+  folder.write("tiny.toml", kTinyDecoder);
+  const Result result =
+      folder.run({"tiny.toml", "--emit=header,python", "-o", "a/b", "--depfile=missing/out.d"});
+  EXPECT_EQ(result.status, 74);
+  EXPECT_EQ(result.err, "transformerc: error: cannot write 'missing/out.d': No such file or directory\n");
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(folder.names(), (Names{"tiny.toml"}));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "a"));
+}
+
+TEST(Outputs, TwoOutputsInOnePlaceAreRefused) {
+  const Folder folder;
+  folder.write("tiny.toml", kTinyDecoder);
+  const Result result = folder.run({"tiny.toml", "--emit=header", "-o", "tiny.d", "--depfile=./tiny.d"});
+  EXPECT_EQ(result.status, 74);
+  EXPECT_EQ(result.err, "transformerc: error: cannot write './tiny.d': two outputs would go there\n");
+  EXPECT_EQ(folder.names(), (Names{"tiny.toml"}));
+}
+
+TEST(Outputs, ADeviceIsWrittenIntoAndNotReplaced) {
+  const Folder folder;
+  folder.write("tiny.toml", kTinyDecoder);
+  const auto sink = folder.path() / "sink";
+  std::filesystem::create_symlink("/dev/null", sink);
+  EXPECT_EQ(folder.run({"tiny.toml", "--emit=header", "-o", "sink", "--depfile=tiny.d"}).status, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(sink));
+  EXPECT_EQ(folder.read("tiny.d"), "sink: \\\n  tiny.toml\n");
+  std::filesystem::remove(sink);
+  std::filesystem::create_symlink("/dev/full", sink);
+  const Result full = folder.run({"tiny.toml", "--emit=header", "-o", "sink"});
+  EXPECT_EQ(full.status, 74);
+  EXPECT_EQ(full.err, "transformerc: error: cannot write 'sink': No space left on device\n");
+}
+
 TEST(Outputs, StopAfterPrintsTheGraphAsItStands) {
   const Folder folder;
   folder.write("tiny.toml", kTinyDecoder);

@@ -13,14 +13,17 @@ if [ "$part" = all ] || [ "$part" = release ]; then
   ctest --test-dir "$top/build" -j2 --output-on-failure --no-tests=error
 fi
 
+# One process for all tests of a folder: starting one under a sanitizer takes longer than most tests.
 if [ "$part" = all ] || [ "$part" = sanitizers ]; then
   build_preset asan-ubsan test_ir test_frontend test_passes test_runtime
-  ctest --test-dir "$top/build-asan-ubsan" -j2 --output-on-failure --no-tests=error -R '^(ir|frontend|passes|runtime)\.'
+  for folder in ir frontend passes runtime; do
+    "$top/build-asan-ubsan/tests/test_$folder" --gtest_brief=1
+  done
   # The thread sanitizer wants its shadow memory where a random layout may already have put something else.
   fixed_layout=""
   if setarch "$(uname -m)" -R true 2>/dev/null; then
     fixed_layout="setarch $(uname -m) -R"
   fi
   build_preset tsan test_runtime
-  $fixed_layout ctest --test-dir "$top/build-tsan" -j2 --output-on-failure --no-tests=error -R '^runtime\.'
+  $fixed_layout "$top/build-tsan/tests/test_runtime" --gtest_brief=1
 fi

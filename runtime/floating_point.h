@@ -29,4 +29,13 @@ class FloatingPointScope {
   FloatingPointScope& operator=(const FloatingPointScope&) = delete;
 };
 
+/// 0 where nothing counts.
+inline double mean_of(double sum, double count) {
+  const FloatingPointScope scope(Denormals::Keep);
+  // Volatile: else the compiler may move the division, which to it has no effects, out of the scope.
+  volatile const double inside = sum;
+  volatile const double mean = count > 0 ? inside / count : 0;
+  return mean;
+}
+
 }  // namespace tc

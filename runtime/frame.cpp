@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/floating_point.h"
 #include "runtime/memory.h"
 #include "runtime/structs.h"
 
@@ -118,6 +119,7 @@ void hold_update(const ModelDesc& model, const Frame& frame, char* memory, const
 }
 
 tc_status check_update(const ModelDesc& model, const tc_adamw* given, tc_adamw& settings, Message& message) {
+  const FloatingPointScope scope(Denormals::Keep);  // a comparison with NaN is an exception that the host may trap
   tc_status status = read_struct("adamw", given, settings, message);
   const double infinity = __builtin_inf();
   if (status == TC_OK) status = check_number("lr", settings.lr, infinity, message);

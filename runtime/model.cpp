@@ -230,6 +230,7 @@ tc_status tc_rt_set_state(tc_model* model, const tc_state* state) {
   tc_state values;
   const tc_status status = tc::read_struct("state", state, values, model->message);
   if (status != TC_OK) return status;
+  const tc::FloatingPointScope scope(tc::Denormals::Keep);
   if (!(values.divisor >= 0 && values.divisor < __builtin_inf())) {
     return model->message.fail(TC_E_ARGUMENT, "state.divisor is %g, expected a finite number of at least 0",
                                values.divisor);

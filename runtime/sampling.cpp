@@ -134,6 +134,7 @@ tc_status check_setting(const char* name, double value, double most, Message& me
 
 tc_status check_sampling(const ModelDesc& model, const tc_sampling* given, tc_sampling& settings,
                          Message& message) {
+  const FloatingPointScope scope(Denormals::Keep);  // a comparison with NaN is an exception that the host may trap
   tc_status status = read_struct("sampling", given, settings, message);
   if (status != TC_OK) return status;
   if (settings.max_new < 0) {

@@ -137,8 +137,7 @@ tc_status run_loss(tc_session& session, const tc_batch* batch, double* mean) {
   if (status == TC_OK) status = prepare(session, EntryLoss, inputs, run);
   if (status == TC_OK) status = execute(session, run, true);
   if (status != TC_OK) return status;
-  const double count = number(session, run, RoleLossCount);
-  *mean = count > 0 ? number(session, run, RoleLossSum) / count : 0;
+  *mean = mean_of(number(session, run, RoleLossSum), number(session, run, RoleLossCount));
   return TC_OK;
 }
 

@@ -34,7 +34,7 @@ tc_status prepare_pass(tc_session& session, EntryId entry, const tc_batch* batch
 
 struct Loss {
   double sum = 0, count = 0;
-  double mean() const { return count > 0 ? sum / count : 0; }
+  double mean() const { return mean_of(sum, count); }
 };
 
 /// `mean`: gradients of the mean loss; else of the sum.

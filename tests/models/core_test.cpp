@@ -84,7 +84,8 @@ class CoreRun {
     EXPECT_TRUE(core->grads.copy() == session_.block(TC_BLOCK_GRADIENTS));
     size_t number = 0;
     for (const char* name : {"vjp grad_x", "vjp grad_src", "vjp grad_tgt", "vjp grad_memory"}) {
-      if (expected.count(name)) EXPECT_TRUE(outputs[number++].copy() == expected.at(name)) << name;
+      if (!expected.count(name)) continue;
+      EXPECT_TRUE(outputs[number++].copy() == expected.at(name)) << name;
     }
   }
 

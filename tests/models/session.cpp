@@ -224,6 +224,19 @@ Results Session::everything(const tc_batch& batch, const void* grad_output, bool
   return results;
 }
 
+std::vector<double> numbers(const Session& session, const Bytes& bytes) {
+  std::vector<double> values(bytes.size() / static_cast<size_t>(session.real_bytes()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (session.real_bytes() == 8) std::memcpy(&values[i], bytes.data() + 8 * i, 8);
+    if (session.real_bytes() == 4) {
+      float value = 0;
+      std::memcpy(&value, bytes.data() + 4 * i, 4);
+      values[i] = value;
+    }
+  }
+  return values;
+}
+
 Call::Call(const Session& session, const tools::Inputs& given, const ir::Point& where)
     : inputs(given), point(where), batch(session.info, inputs, point) {}
 

@@ -84,4 +84,7 @@ Call random_call(const Session& session, int64_t B, int64_t T, int64_t S, uint64
 
 tc_adamw usual_settings();
 
+/// An array's elements, of the session's precision.
+std::vector<double> numbers(const Session& session, const Bytes& bytes);
+
 }  // namespace tfc::models

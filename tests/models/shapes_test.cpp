@@ -126,7 +126,7 @@ TEST_P(Shapes, RunUnderALimitOfThatMuch) {
   const Compiled compiled = compile(case_named(GetParam()).text, {.optimisation = 0});
   const Shape shape{5, 3, 4};
   const auto bytes = [&](int what) { return compiled.api().memory(what, shape.B, shape.T, shape.S, 1); };
-  const size_t needed = bytes(TC_MEMORY_SESSION) + bytes(TC_MEMORY_WORKSPACE + TC_ENTRY_INFER);
+  const size_t needed = bytes(TC_MEMORY_SESSION) + bytes(int{TC_MEMORY_WORKSPACE} + int{TC_ENTRY_INFER});
   Session session(compiled);
   const Call call = random_call(session, shape.B, shape.T, shape.S);
   const Bytes expected = session.forward(call);

@@ -18,7 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostBytes = size_t{4} << 20;  // of one description; real ones have some kilobytes
+constexpr size_t kMiB = size_t{1} << 20;
+
+/// Of one file. Descriptions have some kilobytes; a dump holds every graph of a module.
+size_t most_mebibytes(const std::string& path) { return path.ends_with(".tcir") ? 256 : 4; }
 
 void set_level(Tree& tree, int level) {
   tree.level = level;
@@ -138,19 +141,25 @@ void apply_set(Document& document, const std::string& set, int level, ir::Diagno
   merge(document.root, std::move(over.root), false);
 }
 
-std::string read_stream(std::istream& stream) {
-  std::string text(kMostBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(stream.gcount()));
+/// All of it, or a little more than `most`.
+std::string read_stream(std::istream& stream, size_t most) {
+  std::string text;
+  while (stream && text.size() <= most) {
+    const size_t size = text.size();
+    text.resize(size + kMiB);
+    stream.read(text.data() + size, kMiB);
+    text.resize(size + static_cast<size_t>(stream.gcount()));
+  }
   return text;
 }
 
 }  // namespace
 
 std::shared_ptr<const ir::SourceFile> read_source(const std::string& path, std::string& error) {
+  const size_t most = most_mebibytes(path);
   std::string text;
   if (path == "-") {
-    text = read_stream(std::cin);
+    text = read_stream(std::cin, most * kMiB);
   } else {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) {
@@ -158,14 +167,14 @@ std::shared_ptr<const ir::SourceFile> read_source(const std::string& path, std::
       return nullptr;
     }
     std::ifstream stream(path, std::ios::binary);
-    if (stream) text = read_stream(stream);
+    if (stream) text = read_stream(stream, most * kMiB);
     if (!stream.is_open() || stream.bad()) {
       error = "cannot read '" + path + "': " + std::strerror(errno);
       return nullptr;
     }
   }
-  if (text.size() > kMostBytes) {
-    error = "cannot read '" + path + "': it is larger than 4 MiB";
+  if (text.size() > most * kMiB) {
+    error = "cannot read '" + path + "': it is larger than " + std::to_string(most) + " MiB";
     return nullptr;
   }
   return std::make_shared<ir::SourceFile>(ir::SourceFile{path == "-" ? "<stdin>" : path, std::move(text)});

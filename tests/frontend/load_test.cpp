@@ -2,7 +2,9 @@
 #include "frontend/load.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <random>
 
@@ -128,6 +130,20 @@ TEST(Files, ThatCannotBeRead) {
   EXPECT_EQ(error, "cannot read '/tmp': it is a folder");
   EXPECT_FALSE(read_source("/dev/zero", error));
   EXPECT_EQ(error, "cannot read '/dev/zero': it is larger than 4 MiB");
+}
+
+TEST(Files, DumpsMayBeLarge) {
+  const std::string stem = ::testing::TempDir() + "large." + std::to_string(getpid());
+  const std::string text((size_t{5} << 20) + 7, '#');
+  std::string error;
+  for (const char* ending : {".toml", ".tcir"}) {
+    write_file(stem + ending, text);
+    const auto file = read_source(stem + ending, error);
+    std::remove((stem + ending).c_str());
+    ASSERT_EQ(file != nullptr, ending == std::string(".tcir"));
+    if (file) EXPECT_TRUE(file->text == text);
+  }
+  EXPECT_NE(error.find("it is larger than 4 MiB"), std::string::npos) << error;
 }
 
 // -- texts that nobody would write: an answer, never a crash

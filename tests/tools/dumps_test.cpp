@@ -80,4 +80,20 @@ TEST(Dumps, ADamagedDumpIsTheInputsFault) {
   EXPECT_NE(result.err.find("error: "), std::string::npos) << result.err;
 }
 
+TEST(Dumps, FlagsOfPassesThatHaveRunAreRefused) {
+  const Folder folder;
+  folder.write("tiny.toml", kTinyDecoder);
+  ASSERT_EQ(folder.run({"tiny.toml", "--emit=ir:joint", "-o", "dump.tcir"}).status, 0);
+  for (const auto& [flag, pass] : {std::pair{"--stop-after=expand", "expand"},
+                                   {"--print-after=place-norms", "place-norms"},
+                                   {"--functions=infer", "derive-entries"}}) {
+    const Result late = folder.run({"dump.tcir", flag});
+    EXPECT_EQ(late.status, 2) << flag;
+    EXPECT_EQ(late.err, "transformerc: error: " + std::string(flag).substr(0, std::string(flag).find('=')) +
+                            ": the pass '" + pass +
+                            "' ran before the dump was made, which is of phase joint\n");
+  }
+  EXPECT_EQ(folder.run({"dump.tcir", "--check", "--disable=fuse-epilogues,reuse-memory"}).status, 0);
+}
+
 }  // namespace tfc::test

@@ -193,6 +193,14 @@ def _number(name, value):
         raise ValueError(f"{name} is {value!r}, expected a number") from None
 
 
+def _setting(name, value, limit=float("inf")):
+    number = _number(name, value)
+    if not 0 <= number < limit:
+        expected = "a finite number of at least 0" if limit == float("inf") else f"at least 0 and less than {limit}"
+        raise ValueError(f"{name} is {value!r}, expected {expected}")
+    return number
+
+
 def _array(name, value):
     try:
         array = np.asarray(value)
@@ -211,7 +219,7 @@ def _ids(name, value):
     if not np.can_cast(array.dtype, np.int32) and array.size:
         low = max(_INT32.min, np.iinfo(array.dtype).min)
         array = np.clip(array, low, _INT32.max)
-    return np.ascontiguousarray(array, np.int32)
+    return np.require(array, np.int32, ["C", "A"])  # unlike ascontiguousarray it gives no scalar a dimension
 
 
 def _reals(name, value):
@@ -226,7 +234,7 @@ def _mask(name, value):
     array = _array(name, value)
     if array.dtype.kind != "b" and not ((array == 0) | (array == 1)).all():
         raise ValueError(f"{name} has values other than 0 and 1, expected 1 for every real token")
-    return np.ascontiguousarray(array, np.uint8)
+    return np.require(array, np.uint8, ["C", "A"])
 
 
 def _ragged(value):
@@ -412,6 +420,10 @@ class Session:
         """zero_grad, accumulate and step in one; the mean loss."""
         given = self._with_targets("train_step", inputs, named, targets)
         settings = self._adamw(lr, betas, eps, weight_decay, decay, clip, count)
+        if count is not None and settings.count == 0:  # nothing to divide by: no update, as in step
+            self.zero_grad()
+            total, counted = self.accumulate(*inputs, targets=targets, **named)
+            return total / counted if counted else 0.0
         return self._double(_api.train_step, given, ctypes.byref(settings))
 
     def zero_grad(self):
@@ -477,6 +489,8 @@ class Session:
             given = _Inputs("generate", inputs, named, expected=[_OWN], optional=_OWN_OPTIONAL)
         else:
             given = _Inputs("generate", inputs, named, expected=INPUTS[:1], optional=[_OWN, *OPTIONAL_INPUTS])
+            if _OWN in given.arrays and bos is not None:
+                raise TypeError("generate() got bos and tgt, expected one of them")
             if _OWN not in given.arrays:
                 if bos is None:
                     raise TypeError("generate() lacks bos, the token to begin with")
@@ -565,11 +579,9 @@ class Session:
         except (TypeError, ValueError):
             raise ValueError(f"betas is {betas!r}, expected two numbers") from None
         settings = _new(
-            _AdamW, lr=_number("lr", lr), beta1=_number("betas", beta1), beta2=_number("betas", beta2),
-            eps=_number("eps", eps), weight_decay=_number("weight_decay", weight_decay),
-            clip=0.0 if clip is None else _number("clip", clip), count=0.0 if count is None else _number("count", count))
-        if not 0 <= settings.count < float("inf"):
-            raise ValueError(f"count is {count!r}, expected a number of targets")
+            _AdamW, lr=_setting("lr", lr), beta1=_setting("betas", beta1, 1), beta2=_setting("betas", beta2, 1),
+            eps=_setting("eps", eps), weight_decay=_setting("weight_decay", weight_decay),
+            clip=0.0 if clip is None else _setting("clip", clip), count=0.0 if count is None else _setting("count", count))
         if decay != "matrices":
             if decay != "all" and not callable(decay):
                 raise ValueError(f'decay is {decay!r}, expected "matrices", "all" or a function of a name')

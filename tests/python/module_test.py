@@ -104,6 +104,7 @@ class Arguments(unittest.TestCase):
         self.rejected(ValueError, "values other than 0 and 1", m.forward, t, mask=t)
         self.rejected(ValueError, "expected one", m.forward, t, mask=np.ones((2, 5)), lengths=[5, 5])
         self.rejected(ValueError, "lengths", m.forward, t, lengths=[5, 6])
+        self.rejected(ValueError, "lengths has shape []", m.forward, t[:1], lengths=5)
         self.rejected(ValueError, "targets", m.loss, t, targets=np.full((2, 5), 12))
         self.rejected(ValueError, "targets has shape", m.loss, t, targets=t[0])
         self.rejected(TypeError, "types", m.forward, t, types=t)
@@ -201,6 +202,15 @@ class Training(unittest.TestCase):
         self.assertAlmostEqual(m.step(lr=0.0, count=40), norm / 2, places=12)
         self.assertEqual(m.step_count, 3)
         self.assertEqual(m.step(lr=0.1), 0.0)  # nothing accumulated
+        self.assertEqual(m.step_count, 3)
+        m.accumulate(self.tokens, targets=self.targets)
+        self.assertEqual(m.step(lr=0.1, count=0), 0.0)
+        with self.assertRaises(ValueError):
+            m.step(lr=-1, count=0)
+        before = m.params["tok_emb.weight"].copy()
+        self.assertAlmostEqual(m.train_step(self.tokens, targets=self.targets, lr=0.1, count=0),
+                               m.loss(self.tokens, targets=self.targets), places=12)
+        np.testing.assert_array_equal(m.params["tok_emb.weight"], before)
         self.assertEqual(m.step_count, 3)
 
     def test_decay(self):
@@ -303,6 +313,8 @@ class Generation(unittest.TestCase):
         np.testing.assert_array_equal(masked[0], m.generate(src=src[:1, :2], bos=1, max_new=3)[0])
         with self.assertRaises(TypeError):
             m.generate(src=src)
+        with self.assertRaisesRegex(TypeError, "bos and tgt"):
+            m.generate(src=src, tgt=out[:, :2], bos=1)
 
     def test_decode(self):
         m = compiled("language", "f32").Model(seed=4)

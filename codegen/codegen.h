@@ -15,14 +15,14 @@ struct CompileRequest {
   bool llvm = false;      // as emitted
   bool llvm_opt = false;  // after LLVM's passes
   bool assembly = false;
-  /// The object holds kernels and tables alone and shows `tc_model_desc`: to be linked with the run time built as an
-  /// ordinary library, for sanitizers and debuggers. Only `object` makes sense then.
-  bool without_runtime = false;
+  /// Kernels and tables alone, showing `tc_model_desc`: to be linked with the run time built as an ordinary library,
+  /// for sanitizers and debuggers.
+  bool kernels = false;
 };
 
 /// The bytes of what was asked for; the others are empty.
 struct Compiled {
-  std::string object, archive, shared;
+  std::string object, archive, shared, kernels;
   std::string llvm, llvm_opt, assembly;
   uint64_t build_id = 0;
 };

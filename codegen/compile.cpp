@@ -44,6 +44,10 @@ std::string text_without_places(ir::Module module) {
   return ir::print(module);
 }
 
+bool needs_runtime(const CompileRequest& request) {
+  return request.object || request.archive || request.shared || request.llvm_opt || request.assembly;
+}
+
 }  // namespace
 
 uint64_t build_id(const ir::Module& planned, const Target& target, int optimisation) {
@@ -68,7 +72,14 @@ std::optional<Compiled> compile(const ir::Module& planned, const Target& target,
   check(module);
   if (request.llvm) result.llvm = text_of(module);  // kernels and tables, before the run time joins them
 
-  if (!request.without_runtime) link_runtime(module, planned.name, target);
+  if (request.kernels) {
+    auto alone = llvm::CloneModule(module);
+    optimise(*alone, *machine, request.optimisation);
+    result.kernels = write_object(*alone, *machine, /*assembly=*/false);
+  }
+  if (!needs_runtime(request)) return result;
+
+  link_runtime(module, planned.name, target);
   optimise(module, *machine, request.optimisation);
   check(module);
   if (request.llvm_opt) result.llvm_opt = text_of(module);

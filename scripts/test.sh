@@ -15,8 +15,9 @@ fi
 
 # One process for all tests of a folder: starting one under a sanitizer takes longer than most tests.
 if [ "$part" = all ] || [ "$part" = sanitizers ]; then
-  build_preset asan-ubsan test_ir test_frontend test_passes test_runtime
-  for folder in ir frontend passes runtime; do
+  build_preset release transformerc  # compiles the model whose kernels test_sanitized runs
+  build_preset asan-ubsan test_ir test_frontend test_passes test_runtime test_sanitized
+  for folder in ir frontend passes runtime sanitized; do
     "$top/build-asan-ubsan/tests/test_$folder" --gtest_brief=1
   done
   # The thread sanitizer wants its shadow memory where a random layout may already have put something else.
@@ -24,6 +25,8 @@ if [ "$part" = all ] || [ "$part" = sanitizers ]; then
   if setarch "$(uname -m)" -R true 2>/dev/null; then
     fixed_layout="setarch $(uname -m) -R"
   fi
-  build_preset tsan test_runtime
-  $fixed_layout "$top/build-tsan/tests/test_runtime" --gtest_brief=1
+  build_preset tsan test_runtime test_sanitized
+  for folder in runtime sanitized; do
+    $fixed_layout "$top/build-tsan/tests/test_$folder" --gtest_brief=1
+  done
 fi

@@ -38,6 +38,8 @@ Output output_of(const EmitRequest& request, const Compilation& c) {
       return {"lib" + name + ".so", c.code.shared, true};
     case Emit::Obj:
       return {name + ".o", c.code.object};
+    case Emit::Kernels:
+      return {name + ".kernels.o", c.code.kernels};
     case Emit::Header:
       return {name + ".h", codegen::c_header(c.planned, id)};
     case Emit::Python:

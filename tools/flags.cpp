@@ -51,6 +51,7 @@ constexpr EmitName kEmitNames[] = {
     {"lib", Emit::Lib, false},
     {"so", Emit::So, false},
     {"obj", Emit::Obj, false},
+    {"kernels", Emit::Kernels, false},
     {"header", Emit::Header, false},
     {"python", Emit::Python, false},
     {"toml", Emit::Toml, false},
@@ -250,7 +251,7 @@ constexpr unsigned kCompile = bit(Verb::Compile), kTrain = bit(Verb::Train), kBe
 constexpr Flag kFlags[] = {
   {"-o", "PATH", kCompile, "folder for the outputs (default: .); with one output kind a file, or - for a text kind",
    [](Parser& p, const std::string& v) { p.options.output = v; return p.options.output_given = true; }},
-  {"--emit", "KIND[,KIND...]", kCompile, "lib so obj header python toml ir dot llvm llvm-opt asm report; ir and dot take a\n"
+  {"--emit", "KIND[,KIND...]", kCompile, "lib so obj kernels header python toml ir dot llvm llvm-opt asm report; ir and dot take a\n"
    "phase: --emit=ir:joint (default: lib,so,header,python)", read_emit},
   {"--set", "KEY=VALUE", kEvery, "override one key of the description: --set model.layers=2", read_set},
   {"--precision", "f32|f64", kEvery, "element type of parameters and values (default: f32)", read_precision},

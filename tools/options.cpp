@@ -93,7 +93,9 @@ bool read_input(Parser& p, const std::string& word) {
   return true;
 }
 
-bool is_text(Emit kind) { return kind != Emit::Lib && kind != Emit::So && kind != Emit::Obj; }
+bool is_text(Emit kind) {
+  return kind != Emit::Lib && kind != Emit::So && kind != Emit::Obj && kind != Emit::Kernels;
+}
 
 // What flags ask for together.
 bool check_together(Parser& p) {

@@ -20,7 +20,7 @@ enum ExitStatus : int {
   kFileTrouble = 74
 };
 
-enum class Emit : uint8_t { Lib, So, Obj, Header, Python, Toml, Ir, Dot, Llvm, LlvmOpt, Asm, Report };
+enum class Emit : uint8_t { Lib, So, Obj, Kernels, Header, Python, Toml, Ir, Dot, Llvm, LlvmOpt, Asm, Report };
 
 struct EmitRequest {
   Emit kind = Emit::Lib;

@@ -65,6 +65,7 @@ codegen::CompileRequest compile_request(const Options& options) {
   request.optimisation = options.passes.optimisation;
   for (const EmitRequest& emit : options.emit) {
     request.object |= emit.kind == Emit::Obj;
+    request.kernels |= emit.kind == Emit::Kernels;
     request.archive |= emit.kind == Emit::Lib;
     request.shared |= emit.kind == Emit::So;
     request.llvm |= emit.kind == Emit::Llvm;
@@ -75,7 +76,7 @@ codegen::CompileRequest compile_request(const Options& options) {
 }
 
 bool needs_codegen(const codegen::CompileRequest& request) {
-  return request.object || request.archive || request.shared || request.llvm || request.llvm_opt ||
+  return request.object || request.kernels || request.archive || request.shared || request.llvm || request.llvm_opt ||
          request.assembly;
 }
 

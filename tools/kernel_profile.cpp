@@ -14,8 +14,6 @@ namespace {
 using ir::Symbol;
 using llvm::formatv;
 
-constexpr size_t kMostCalls = 100;  // each is kept until the median is known
-
 /// Sizes as the entry sees them. Decoding: one token for each row, into a cache of T.
 ir::Point entry_point(const ir::Module& planned, const std::string& entry, ir::Point point) {
   const bool source = planned.facts.text("kind") == "encoder-decoder";
@@ -62,12 +60,7 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  void add_to(std::vector<RecordCost>& costs) const {
-    for (size_t i = 0; i < records_.size(); ++i) {
-      costs[i].calls = static_cast<double>(records_[i].calls);
-      costs[i].seconds = static_cast<double>(records_[i].nanoseconds) * 1e-9;
-    }
-  }
+  const std::vector<tc_record>& records() const { return records_; }
   void clear() {
     for (tc_record& record : records_) record.calls = record.nanoseconds = 0;
   }
@@ -150,29 +143,36 @@ std::string line_text(const Line& line, const KernelProfile& profile, const Mach
 
 KernelProfile profile_kernels(const ir::Module& planned, const ir::Point& point, const LoadedModel& model,
                               const MeasuredCall& call, double budget) {
+  KernelProfile profile;
+  profile.figure = call.figure.name;
   std::vector<std::unique_ptr<Listener>> listeners;
-  std::vector<std::vector<RecordCost>> costs;
   for (const auto& [name, entry] : call.entries) {
-    costs.push_back(planned_costs(planned, name, entry_point(planned, name, point)));
-    listeners.push_back(std::make_unique<Listener>(model, entry, costs.back().size()));
+    const std::vector<RecordCost> costs = planned_costs(planned, name, entry_point(planned, name, point));
+    listeners.push_back(std::make_unique<Listener>(model, entry, costs.size()));
+    profile.records.insert(profile.records.end(), costs.begin(), costs.end());
   }
+  std::vector<std::vector<double>> times(profile.records.size());
+  std::vector<double> wholes, rests;
   call.run();
-  std::vector<KernelProfile> profiles;
   double total = 0;
-  while ((total < budget && profiles.size() < kMostCalls) || profiles.size() < 3) {
+  while (total < budget || wholes.size() < 3) {
     for (const auto& listener : listeners) listener->clear();
-    KernelProfile profile{call.figure.name, seconds_of(call.run), {}};
-    for (size_t i = 0; i < listeners.size(); ++i) {
-      listeners[i]->add_to(costs[i]);
-      profile.records.insert(profile.records.end(), costs[i].begin(), costs[i].end());
+    wholes.push_back(seconds_of(call.run));
+    total += wholes.back();
+    rests.push_back(wholes.back());
+    size_t at = 0;
+    for (const auto& listener : listeners) {
+      for (const tc_record& record : listener->records()) {
+        times[at].push_back(static_cast<double>(record.nanoseconds) * 1e-9);
+        rests.back() -= times[at].back();
+        profile.records[at++].calls = static_cast<double>(record.calls);
+      }
     }
-    total += profile.seconds;
-    profiles.push_back(std::move(profile));
   }
-  const auto middle = profiles.begin() + static_cast<int64_t>(profiles.size() / 2);
-  std::nth_element(profiles.begin(), middle, profiles.end(),
-                   [](const KernelProfile& a, const KernelProfile& b) { return a.seconds < b.seconds; });
-  return *middle;
+  for (size_t i = 0; i < times.size(); ++i) profile.records[i].seconds = median(times[i]);
+  profile.seconds = median(wholes);
+  profile.between = median(rests);
+  return profile;
 }
 
 std::string profile_text(const KernelProfile& profile, const Machine& machine) {
@@ -180,20 +180,17 @@ std::string profile_text(const KernelProfile& profile, const Machine& machine) {
   text += formatv("{0,9} {1,8}{2,7}{3,11}{4,10}{5,16} {6,-6} {7}\n", "ms", "of time", "calls", "GFLOP", "MB",
                   "of nearer roof", "entry", "node  kernel")
               .str();
-  double inside = 0;
-  for (const Line& line : lines_of(profile, machine)) {
-    text += line_text(line, profile, machine);
-    inside += line.cost.seconds;
-  }
-  const double rest = profile.seconds - inside;
-  return text +
-         formatv("{0,9:f3} {1,6:f1} % between kernels\n", 1e3 * rest, share(rest, profile.seconds)).str();
+  for (const Line& line : lines_of(profile, machine)) text += line_text(line, profile, machine);
+  return text + formatv("{0,9:f3} {1,6:f1} % between kernels\n", 1e3 * profile.between,
+                        share(profile.between, profile.seconds))
+                    .str();
 }
 
 void write_profile(llvm::json::OStream& json, const KernelProfile& profile, const Machine& machine) {
   json.object([&] {
     json.attribute("figure", profile.figure);
     json.attribute("seconds", profile.seconds);
+    json.attribute("seconds_between", profile.between);
     json.attributeArray("records", [&] {
       for (const RecordCost& record : profile.records) {
         if (record.kernel.empty()) continue;

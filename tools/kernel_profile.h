@@ -17,11 +17,12 @@ struct RecordCost {
 
 struct KernelProfile {
   std::string figure;
-  double seconds = 0;  // of the whole call
+  double seconds = 0, between = 0;  // of the whole call; of what is not in its records
   std::vector<RecordCost> records;
 };
 
-/// Repeats the call for `budget` seconds; the profile is that of the median call.
+/// Repeats the call for `budget` seconds. Each time is a median of its own, so that a call in which a
+/// neighbour took the core for a while spoils no record; they need not add up.
 KernelProfile profile_kernels(const ir::Module& planned, const ir::Point& point, const LoadedModel& model,
                               const MeasuredCall& call, double budget);
 

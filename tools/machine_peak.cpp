@@ -1,11 +1,16 @@
 #include "tools/machine_peak.h"
 
 #include <immintrin.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
+#include <memory>
+#include <new>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -93,17 +98,27 @@ double measure_flops(int threads, int real_bytes, double seconds) {
 }
 
 double measure_read_bandwidth(int threads, double seconds) {
-  constexpr int64_t kWords = int64_t{16} << 20;  // 128 MiB for each thread
-  std::vector<std::vector<uint64_t>> memory(static_cast<size_t>(threads));
+  constexpr int64_t kBytes = int64_t{128} << 20, kWords = kBytes / 8;  // for each thread
+  // In large pages, as a model's parameters: with small ones the roof would be too low.
+  constexpr size_t kPage = size_t{2} << 20;
+  struct Release {
+    void operator()(uint64_t* words) const { std::free(words); }
+  };
+  std::vector<std::unique_ptr<uint64_t[], Release>> memory(static_cast<size_t>(threads));
   return rate(threads, seconds, [&](int thread) {
-    std::vector<uint64_t>& words = memory[static_cast<size_t>(thread)];
-    if (words.empty()) words.assign(static_cast<size_t>(kWords), 1);
+    auto& words = memory[static_cast<size_t>(thread)];
+    if (!words) {
+      words.reset(static_cast<uint64_t*>(std::aligned_alloc(kPage, kBytes)));
+      if (!words) throw std::bad_alloc();
+      madvise(words.get(), kBytes, MADV_HUGEPAGE);
+      std::fill(words.get(), words.get() + kWords, 1);
+    }
     uint64_t sums[8] = {};
     for (int64_t i = 0; i < kWords; i += 8) {
       for (int64_t lane = 0; lane < 8; ++lane) sums[lane] += words[static_cast<size_t>(i + lane)];
     }
     sink = static_cast<double>(sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7]);
-    return kWords * 8;
+    return kBytes;
   });
 }
 

@@ -30,7 +30,9 @@ enum class Severity : uint8_t { Error, Warning, Remark };
 
 struct Diagnostic {
   Severity severity = Severity::Error;
-  std::string name;  // of a warning (-W[no-]NAME) or of the pass that remarks; "" for errors
+  // Of a warning (-W[no-]NAME) or of the pass that remarks. Of an error that is not the input's: "usage",
+  // "file" (that cannot be read or written), "compiler" (a fault of its own); else "".
+  std::string name;
   Place place;
   std::string message;             // lower case, no full stop
   std::vector<std::string> notes;  // further lines, printed after "note: "

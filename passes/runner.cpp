@@ -109,7 +109,7 @@ bool write_dump(const Module& module, const std::string& folder, size_t number, 
       file.clear_error();
     }
   }
-  if (failure) diagnostics.error({}, "cannot write '" + path + "': " + failure.message());
+  if (failure) diagnostics.error({}, "cannot write '" + path + "': " + failure.message()).name = "file";
   return !failure;
 }
 
@@ -202,8 +202,11 @@ class Runner {
 
   bool check(const Pass& pass) {
     if (ir::verify(module_, diagnostics_)) return true;
-    diagnostics_.error({}, "the module is not legal after '" + std::string(pass.name) +
-                               "'; this is a fault of the compiler");
+    diagnostics_
+        .error({},
+               "the module is not legal after '" + std::string(pass.name) +
+                   "'; this is a fault of the compiler: please report it with the description and the flags")
+        .name = "compiler";
     return false;
   }
 

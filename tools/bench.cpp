@@ -129,15 +129,15 @@ void print_json(const ir::Module& module, const ir::Point& point, const codegen:
 
 int bench(const Options& options) {
   ir::Diagnostics diagnostics = diagnostics_for(options);
-  int status = kDone;
-  const auto target = target_of(options, diagnostics, status);
-  const auto file = target ? read_input(options, status) : nullptr;
-  if (!file) return status;
+  const auto target = target_of(options, diagnostics);
+  const auto file = target ? read_input(options, diagnostics) : nullptr;
+  if (!file) return finish(options, diagnostics);
   const auto description = frontend::load_description(file, options.sets, diagnostics);
   if (!description) return finish(options, diagnostics);
   ir::Module module = frontend::build_blocks(*description, options.precision);
   const passes::PassOptions pass_options = pass_options_of(options, module);
-  if (!passes::run_pipeline(module, ir::Phase::Planned, pass_options, diagnostics))
+  if (!check_point(pass_options.point, module, diagnostics) ||
+      !passes::run_pipeline(module, ir::Phase::Planned, pass_options, diagnostics))
     return finish(options, diagnostics);
   const auto library = LoadedLibrary::build(module, *target, pass_options.optimisation, diagnostics);
   if (!library) return finish(options, diagnostics);

@@ -15,9 +15,25 @@ ir::Diagnostics diagnostics_for(const Options& options) {
   return diagnostics;
 }
 
-int finish(const Options& options, const ir::Diagnostics& diagnostics, int status) {
+namespace {
+
+int status_of(const ir::Diagnostic& error) {
+  if (error.name == "usage") return kUsageIsWrong;
+  if (error.name == "file") return kFileTrouble;
+  if (error.name == "compiler") return kCompilerFault;
+  return kInputIsWrong;
+}
+
+}  // namespace
+
+int finish(const Options& options, const ir::Diagnostics& diagnostics) {
   llvm::errs() << (options.json_diagnostics ? diagnostics.json() : diagnostics.text());
-  return status == kDone && !diagnostics.ok() ? kInputIsWrong : status;
+  if (diagnostics.ok()) return kDone;
+  int status = kInputIsWrong;
+  for (const ir::Diagnostic& item : diagnostics.all()) {
+    if (item.severity == ir::Severity::Error) status = std::max(status, status_of(item));
+  }
+  return status;
 }
 
 int complain(const std::string& text, int status) {
@@ -25,25 +41,36 @@ int complain(const std::string& text, int status) {
   return status;
 }
 
-std::shared_ptr<const ir::SourceFile> read_input(const Options& options, int& status) {
+std::shared_ptr<const ir::SourceFile> read_input(const Options& options, ir::Diagnostics& diagnostics) {
   std::string error;
   auto file = frontend::read_source(options.input, error);
-  if (!file) status = complain(error, kFileTrouble);
+  if (!file) diagnostics.error({}, error).name = "file";
   return file;
 }
 
-std::optional<codegen::Target> target_of(const Options& options, ir::Diagnostics& diagnostics, int& status) {
+std::optional<codegen::Target> target_of(const Options& options, ir::Diagnostics& diagnostics) {
   ir::Diagnostics own;
   auto target = codegen::resolve_target(options.cpu, own);
   if (!target) {
-    for (const ir::Diagnostic& fault : own.all()) complain(fault.message, kUsageIsWrong);
-    status = kUsageIsWrong;
+    for (const ir::Diagnostic& fault : own.all()) diagnostics.error({}, fault.message).name = "usage";
   } else if (!options.cpu_given) {
     diagnostics.remark("target", {},
                        "compiled for the CPU of this machine, " + target->tune +
                            "; --cpu=x86-64-v3 makes a library for others");
   }
   return target;
+}
+
+bool check_point(const ir::Point& point, const ir::Module& module, ir::Diagnostics& diagnostics) {
+  const int64_t max_seq = module.facts.integer("max_seq", 0);
+  if (max_seq == 0 || (point[ir::Symbol::T] <= max_seq && point[ir::Symbol::S] <= max_seq)) return true;
+  const bool own = point[ir::Symbol::T] > max_seq;
+  diagnostics
+      .error({}, std::string("--at: ") + (own ? "T" : "S") + " is " +
+                     std::to_string(point[own ? ir::Symbol::T : ir::Symbol::S]) + ", expected at most " +
+                     std::to_string(max_seq) + " (max_seq)")
+      .name = "usage";
+  return false;
 }
 
 bool has_source(const ir::Module& module) { return module.facts.text("kind") == "encoder-decoder"; }

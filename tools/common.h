@@ -14,22 +14,25 @@ namespace tfc::tools {
 /// Settings of the command line as the diagnostics want them.
 ir::Diagnostics diagnostics_for(const Options& options);
 
-/// Prints what `diagnostics` has to say, in the form that was asked for, and gives `status`; where there are
-/// errors and `status` is kDone, kInputIsWrong.
-int finish(const Options& options, const ir::Diagnostics& diagnostics, int status = kDone);
+/// Prints what `diagnostics` has to say, in the form that was asked for, and gives the exit status that its
+/// errors ask for.
+int finish(const Options& options, const ir::Diagnostics& diagnostics);
 
 /// "transformerc: error: TEXT"; gives `status`.
 int complain(const std::string& text, int status);
 
-/// Reads the input's text; on failure complains and sets `status`.
-std::shared_ptr<const ir::SourceFile> read_input(const Options& options, int& status);
+/// Reads the input's text.
+std::shared_ptr<const ir::SourceFile> read_input(const Options& options, ir::Diagnostics& diagnostics);
 
-/// The CPU to compile for; on failure complains and sets `status`.
-std::optional<codegen::Target> target_of(const Options& options, ir::Diagnostics& diagnostics, int& status);
+/// The CPU to compile for.
+std::optional<codegen::Target> target_of(const Options& options, ir::Diagnostics& diagnostics);
 
 /// Pass options with the design point settled: what --at says, else B=8, T=min(max_seq,256), fixed shapes as
 /// they are.
 passes::PassOptions pass_options_of(const Options& options, const ir::Module& module);
+
+/// For verbs that run the model: does the design point fit into it?
+bool check_point(const ir::Point& point, const ir::Module& module, ir::Diagnostics& diagnostics);
 
 /// Is this an encoder-decoder, or any model with a source side?
 bool has_source(const ir::Module& module);

@@ -47,7 +47,7 @@ std::unique_ptr<LoadedLibrary> LoadedLibrary::build(const ir::Module& planned, c
   std::string error = folder.path().empty() ? "cannot make a temporary folder" : "";
   if (!error.empty() ||
       !write_outputs({{file, compiled->shared}}, {Destination::Kind::Folder, folder.path()}, {}, "", error)) {
-    diagnostics.error({}, error);
+    diagnostics.error({}, error).name = "file";
     return nullptr;
   }
   std::unique_ptr<LoadedLibrary> library(new LoadedLibrary);

@@ -405,10 +405,9 @@ void print_json(const Description& full, const std::vector<Placement>& placement
 
 int norms(const Options& options) {
   ir::Diagnostics diagnostics = diagnostics_for(options);
-  int status = kDone;
-  const auto target = target_of(options, diagnostics, status);
-  const auto file = target ? read_input(options, status) : nullptr;
-  if (!file) return status;
+  const auto target = target_of(options, diagnostics);
+  const auto file = target ? read_input(options, diagnostics) : nullptr;
+  if (!file) return finish(options, diagnostics);
   const auto full = frontend::load_description(file, options.sets, diagnostics);
   if (!full) return finish(options, diagnostics);
 
@@ -417,7 +416,7 @@ int norms(const Options& options) {
   const ir::Point point = pass_options_of(options, written).point;
   const Sizes sizes{point[ir::Symbol::B], point[ir::Symbol::T], point[ir::Symbol::S], full->model.d_model};
   const auto whole = whole_model(*full, options, diagnostics);
-  if (!whole) return finish(options, diagnostics);
+  if (!whole || !check_point(point, written, diagnostics)) return finish(options, diagnostics);
   const double scale = input_deviation(*full, *whole);
   std::vector<Placement> placements = {{"post", {}}, {"pre", {}}, {"sandwich", {}}};
   try {

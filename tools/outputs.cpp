@@ -165,8 +165,8 @@ Destination destination_of(const Options& options, size_t outputs) {
   return {Destination::Kind::Folder, path};
 }
 
-bool write_outputs(const std::vector<Output>& outputs, const Destination& destination,
-                   const Depfile& depfile, const std::string& input, std::string& error) {
+bool write_outputs(const std::vector<Output>& outputs, const Destination& destination, const Depfile& depfile,
+                   const std::string& input, std::string& error) {
   const bool prints = destination.kind == Destination::Kind::StandardOutput;
   std::vector<PlacedFile> places;
   for (const Output& output : outputs) {

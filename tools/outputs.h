@@ -31,10 +31,10 @@ struct Depfile {
 
 /// Writes all outputs and the depfile: to temporary files beside their places first, renamed only when every
 /// one is complete. On failure nothing is left behind, no older file is touched, and `error` says which path
-/// and why. `input` is never overwritten. What stands at a place and is no ordinary file (a device, a pipe) is
-/// written into, not replaced.
-bool write_outputs(const std::vector<Output>& outputs, const Destination& destination,
-                   const Depfile& depfile, const std::string& input, std::string& error);
+/// and why. `input` is never overwritten. What stands at a place and is no ordinary file (a device, a pipe)
+/// is written into, not replaced.
+bool write_outputs(const std::vector<Output>& outputs, const Destination& destination, const Depfile& depfile,
+                   const std::string& input, std::string& error);
 
 /// "first: read1 read2", a Makefile rule.
 std::string depfile_text(const std::string& target, const std::vector<std::string>& read);

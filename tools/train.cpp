@@ -83,10 +83,9 @@ std::string misfit(const frontend::Description& description) {
 
 int train(const Options& options) {
   ir::Diagnostics diagnostics = diagnostics_for(options);
-  int status = kDone;
-  const auto target = target_of(options, diagnostics, status);
-  const auto file = target ? read_input(options, status) : nullptr;
-  if (!file) return status;
+  const auto target = target_of(options, diagnostics);
+  const auto file = target ? read_input(options, diagnostics) : nullptr;
+  if (!file) return finish(options, diagnostics);
   const auto description = frontend::load_description(file, options.sets, diagnostics);
   if (!description) return finish(options, diagnostics);
   if (const std::string why = misfit(*description); !why.empty()) {

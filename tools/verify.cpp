@@ -103,15 +103,15 @@ ir::Point verification_point(const Options& options, const ir::Module& module) {
 
 int verify(const Options& options) {
   ir::Diagnostics diagnostics = diagnostics_for(options);
-  int status = kDone;
-  const auto target = target_of(options, diagnostics, status);
-  const auto file = target ? read_input(options, status) : nullptr;
-  if (!file) return status;
+  const auto target = target_of(options, diagnostics);
+  const auto file = target ? read_input(options, diagnostics) : nullptr;
+  if (!file) return finish(options, diagnostics);
   const auto description = frontend::load_description(file, options.sets, diagnostics);
   if (!description) return finish(options, diagnostics);
   const ir::Module blocks = frontend::build_blocks(*description, options.precision);
   const passes::PassOptions pass_options = pass_options_of(options, blocks);
   const ir::Point point = verification_point(options, blocks);
+  if (!check_point(point, blocks, diagnostics)) return finish(options, diagnostics);
 
   ir::Diagnostics unheard;  // the same passes speak once, below
   ir::Module joint = blocks;

@@ -1,5 +1,8 @@
 // What is wrong with a command line is said in one line, compared whole.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
 
 #include "tools/run_program.h"
 
@@ -26,7 +29,7 @@ const Case kCases[] = {
     {{"mini.toml", "--emit="}, "--emit needs a value: --emit=KIND[,KIND...]"},
     {{"mini.toml", "-o"}, "-o needs a value: -o PATH"},
     {{"mini.toml", "--emit=headr"},
-     "--emit: unknown kind 'headr'; there are lib, so, obj, header, python, toml, ir, dot, llvm, asm, "
+     "--emit: unknown kind 'headr'; there are lib, so, obj, kernels, header, python, toml, ir, dot, llvm, asm, "
      "llvm-opt, report; "
      "did you mean header?"},
     {{"mini.toml", "--emit=ir:plan"},
@@ -163,6 +166,39 @@ TEST(CommandLine, FilesThatCannotBeReadOrWrittenAre74) {
   EXPECT_EQ(folder.read("mini.toml"), kTinyDecoder);
 }
 
+TEST(CommandLine, ADumpFolderThatCannotBeMadeIs74) {
+  const Folder folder;
+  folder.write("mini.toml", kTinyDecoder);
+  const Result result = folder.run({"mini.toml", "--check", "--dump-dir=mini.toml"});
+  EXPECT_EQ(result.status, 74);
+  EXPECT_EQ(result.err.rfind("transformerc: error: cannot write 'mini.toml/01-place-norms.tcir': ", 0), 0u)
+      << result.err;
+}
+
+TEST(CommandLine, StandardOutputThatIsFullIs74) {
+  const Folder folder;
+  folder.write("mini.toml", kTinyDecoder);
+  for (const char* what : {"help", "--version", "mini.toml --emit=toml -o -", "mini.toml --emit=header"}) {
+    const std::string command =
+        "cd '" + folder.path().string() + "' && '" TFC_PROGRAM "' " + what + " >/dev/full 2>said </dev/null";
+    const int status = std::system(command.c_str());
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 74) << what;
+    EXPECT_EQ(folder.read("said"),
+              "transformerc: error: cannot write to standard output: No space left on device\n")
+        << what;
+  }
+}
+
+TEST(CommandLine, ASizeThatDoesNotFitIsTheCommandLinesFault) {
+  const Folder folder;
+  folder.write("mini.toml", kTinyDecoder);
+  for (const char* verb : {"verify", "bench", "norms"}) {
+    const Result result = folder.run({verb, "mini.toml", "--at", "B=1,T=13"});
+    EXPECT_EQ(result.status, 2) << verb;
+    EXPECT_EQ(result.err, "transformerc: error: --at: T is 13, expected at most 12 (max_seq)\n") << verb;
+  }
+}
+
 TEST(CommandLine, WarningsCanBeErrorsOrOff) {
   const Folder folder;
   folder.write("mini.toml", std::string(kTinyDecoder) + "[block.spare]\nattention = { kv_heads = 1 }\n");
@@ -183,6 +219,21 @@ TEST(CommandLine, DiagnosticsAsJson) {
   for (const char* part :
        {"\"severity\": \"error\"", "\"file\": \"mini.toml\"", "\"line\": 8", "\"column\": 1"}) {
     EXPECT_NE(result.err.find(part), std::string::npos) << part << " in " << result.err;
+  }
+}
+
+TEST(CommandLine, TroubleWithFilesIsJsonToo) {
+  const Folder folder;
+  folder.write("mini.toml", kTinyDecoder);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"nowhere.toml"}, {"mini.toml", "--emit=header", "-o", "nowhere/x.h"}}) {
+    std::vector<std::string> all = arguments;
+    all.push_back("--diagnostics=json");
+    const Result result = folder.run(all);
+    EXPECT_EQ(result.status, 74);
+    EXPECT_EQ(result.err.rfind("[\n", 0), 0u) << result.err;
+    EXPECT_EQ(result.err.find('['), 0u) << result.err;
+    EXPECT_NE(result.err.find("No such file or directory"), std::string::npos) << result.err;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 
 #include "llvm/Support/raw_ostream.h"
@@ -29,7 +30,8 @@ bool is_special(const std::string& path) {
   return fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
 }
 
-// A file under construction; removes itself unless it was renamed into place.
+// A file on its way to its place. Until it is kept, whatever stood there before can come back: what is not
+// kept leaves nothing of its own and restores that.
 class PartialFile {
  public:
   PartialFile(const PlacedFile& file, int number) : file_(file), special_(is_special(file.path)) {
@@ -37,17 +39,18 @@ class PartialFile {
     const std::string unique =
         "." + path.filename().string() + "." + std::to_string(getpid()) + "." + std::to_string(number);
     temporary_ = (path.parent_path() / unique).string();
+    older_ = temporary_ + "~";
   }
-  PartialFile(PartialFile&& other) noexcept
-      : file_(other.file_),
-        temporary_(std::move(other.temporary_)),
-        special_(other.special_),
-        there_(std::exchange(other.there_, false)) {}
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
   ~PartialFile() {
     if (there_) unlink(temporary_.c_str());
+    if (replaced_ && !has_older_) unlink(file_.path.c_str());
+    if (has_older_ && !kept_) std::rename(older_.c_str(), file_.path.c_str());
+    if (has_older_) unlink(older_.c_str());  // still there where it was kept, or a second name of what never moved
   }
+
+  bool writes_through() const { return special_; }
 
   bool write(std::string& error) {
     if (special_) return true;
@@ -63,12 +66,22 @@ class PartialFile {
 
   bool put_in_place(std::string& error) {
     if (special_) return write_to(file_.path, error);
+    if (!save_older(error)) return false;
     if (std::rename(temporary_.c_str(), file_.path.c_str()) != 0) return failed(std::strerror(errno), error);
     there_ = false;
+    replaced_ = true;
     return true;
   }
 
+  void keep() { kept_ = true, replaced_ = false; }
+
  private:
+  // A second name for what stands there, so that it is never missing; another name where a file system has no links.
+  bool save_older(std::string& error) {
+    has_older_ = link(file_.path.c_str(), older_.c_str()) == 0 ||
+                 (errno != ENOENT && std::rename(file_.path.c_str(), older_.c_str()) == 0);
+    return has_older_ || errno == ENOENT || failed(std::strerror(errno), error);
+  }
   bool write_to(const std::string& path, std::string& error) const {
     std::error_code code;
     llvm::raw_fd_ostream stream(path, code);
@@ -85,8 +98,8 @@ class PartialFile {
     return false;
   }
   PlacedFile file_;
-  std::string temporary_;
-  bool special_ = false, there_ = false;
+  std::string temporary_, older_;
+  bool special_ = false, there_ = false, has_older_ = false, replaced_ = false, kept_ = false;
 };
 
 bool is_same_file(const std::string& a, const std::string& b) {
@@ -176,15 +189,18 @@ bool write_outputs(const std::vector<Output>& outputs, const Destination& destin
   if (!check_places(places, input, error)) return false;
   NewFolder folder(destination.kind == Destination::Kind::Folder ? destination.path : ".");
   if (!folder.make(error)) return false;
-  std::vector<PartialFile> files;
+  std::deque<PartialFile> files;
   for (const PlacedFile& place : places) {
     files.emplace_back(place, static_cast<int>(files.size()));
     if (!files.back().write(error)) return false;
   }
   if (prints && !print(outputs, error)) return false;
-  for (PartialFile& file : files) {
-    if (!file.put_in_place(error)) return false;
+  for (const bool special : {false, true}) {  // these last: what was written into a device does not come back
+    for (PartialFile& file : files) {
+      if (file.writes_through() == special && !file.put_in_place(error)) return false;
+    }
   }
+  for (PartialFile& file : files) file.keep();
   folder.keep();
   return true;
 }

@@ -30,8 +30,8 @@ struct Depfile {
 };
 
 /// Writes all outputs and the depfile: to temporary files beside their places first, renamed only when every
-/// one is complete. On failure nothing is left behind, no older file is touched, and `error` says which path
-/// and why. `input` is never overwritten. What stands at a place and is no ordinary file (a device, a pipe)
+/// one is complete. On failure, of a renaming too, nothing is left behind, every older file is as it was, and `error`
+/// says which path and why. `input` is never overwritten. What stands at a place and is no ordinary file (a device, a pipe)
 /// is written into, not replaced.
 bool write_outputs(const std::vector<Output>& outputs, const Destination& destination, const Depfile& depfile,
                    const std::string& input, std::string& error);

@@ -79,6 +79,27 @@ TEST(Outputs, WhenOneFileCannotBeWrittenNoneIs) {
   EXPECT_EQ(folder.read("tiny.h"), "older");
 }
 
+TEST(Outputs, WhenTheLastStepFailsOlderFilesComeBack) {
+  const Folder folder;
+  folder.write("tiny.toml", kTinyDecoder);
+  folder.write("tiny.h", "older");
+  folder.write("there.py", "elsewhere");
+  std::filesystem::create_symlink("there.py", folder.path() / "tiny.py");
+  std::filesystem::create_symlink("/dev/full", folder.path() / "full.d");  // fails when it is written, after the renames
+  const Names before = folder.names();
+  const Result result = folder.run({"tiny.toml", "--emit=header,python,toml", "--depfile=full.d"});
+  EXPECT_EQ(result.status, 74);
+  EXPECT_EQ(result.err, "transformerc: error: cannot write 'full.d': No space left on device\n");
+  EXPECT_EQ(folder.names(), before) << "tiny.resolved.toml is not there, nor a temporary file";
+  EXPECT_EQ(folder.read("tiny.h"), "older");
+  EXPECT_EQ(folder.read("there.py"), "elsewhere");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "tiny.py"));
+  std::filesystem::remove(folder.path() / "full.d");
+  EXPECT_EQ(folder.run({"tiny.toml", "--emit=header,python", "--depfile=tiny.d"}).status, 0);
+  EXPECT_EQ(folder.names(), (Names{"there.py", "tiny.d", "tiny.h", "tiny.py", "tiny.toml"}));
+  EXPECT_NE(folder.read("tiny.h"), "older");
+}
+
 TEST(Outputs, CheckWritesNothing) {
   const Folder folder;
   folder.write("tiny.toml", kTinyDecoder);

@@ -171,7 +171,7 @@ class BlockBuilder {
     const Value targets = input("targets", DType::I32, shape);
     const Type scalar{DType::F64, {}};
     const Value loss = add(OpKind::BlockLoss, "loss", d_.places.loss, {scalar, scalar},
-                           {output, targets, per_token ? mask : Value{}},
+                           {output, targets},
                            {{"ignore_index", d_.loss.ignore_index}, {"smoothing", d_.loss.label_smoothing}});
     graph_.outputs.push_back({"loss.sum", loss});
     graph_.outputs.push_back({"loss.count", {loss.node, 1}});

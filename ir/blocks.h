@@ -45,7 +45,7 @@ namespace tfc::ir {
 //   type "lm" | "classifier" | "none"   prefix "head"   out (V or classes)   bias
 //   tied "tok_emb.weight", or "" for a weight of its own   pool "first" | "mean" | "last" (classifier)
 //   -> f[B,T,V] | f[B,classes] | f[B,T,D]
-// block.loss (the head's result, targets, mask?)   ignore_index, smoothing -> sum f64[], count f64[]
+// block.loss (the head's result, targets)   ignore_index, smoothing -> sum f64[], count f64[]
 //   The mask is that of the targets' tokens; a classifier has none here.
 //
 // Module::facts

@@ -49,14 +49,18 @@ Value add_state(Graph& graph, std::string_view space, const std::string& name, i
 Graph derive_last(const ir::Module& module, const Graph& model) {
   Graph graph = model;
   const NodeId product = logits_product(module, model);
-  const NodeId mask = graph.find("mask");
-  const Value hidden = graph.operand(product, 0);
-  const NodeId last = graph.add(OpKind::Pool, {hidden, mask.valid() ? Value{mask, 0} : Value{}},
-                                {{"kind", std::string("last")}}, "last", graph.node(product).place);
-  const NodeId logits =
-      graph.add(OpKind::Linear, {{last, 0}, graph.operand(product, 1), graph.operand(product, 2)}, {},
-                "last.logits", graph.node(product).place);
-  graph.outputs = {{"output", {logits, 0}}};
+  const ir::Place place = graph.node(product).place;
+  const NodeId mask_input = graph.find("mask");
+  const Value mask = mask_input.valid() ? Value{mask_input, 0} : Value{};
+  const NodeId last = graph.add(OpKind::Pool, {graph.operand(product, 0), mask},
+                                {{"kind", std::string("last")}}, "last", place);
+  NodeId output = graph.add(OpKind::Linear, {{last, 0}, graph.operand(product, 1), graph.operand(product, 2)},
+                            {}, "last.logits", place);
+  if (mask.valid()) {  // a row without a token has no last one: zeros, not the bias
+    const NodeId any = graph.add(OpKind::AnyReal, {mask}, {}, "last.any_real", place);
+    output = graph.add(OpKind::MaskRows, {{output, 0}, {any, 0}}, {}, "last.masked", place);
+  }
+  graph.outputs = {{"output", {output, 0}}};
   graph.erase_unreachable();
   return graph;
 }

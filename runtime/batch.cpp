@@ -30,6 +30,7 @@ class BatchCheck {
   tc_status lengths(const int32_t* lengths, bool source);
   tc_status ids(Role role, const char* name, int64_t limit, bool source);
   tc_status targets();
+  bool has_token(int64_t row) const;
   tc_status targets_of_rows(const int32_t* targets);
 
   const ModelDesc& model_;
@@ -168,13 +169,19 @@ tc_status BatchCheck::ids(Role role, const char* name, int64_t limit, bool sourc
   return TC_OK;
 }
 
+bool BatchCheck::has_token(int64_t row) const {
+  for (int64_t t = 0; t < in_.sizes.T; ++t) {
+    if (in_.real(row, t, false)) return true;
+  }
+  return false;
+}
+
 tc_status BatchCheck::targets_of_rows(const int32_t* targets) {
   for (int64_t b = 0; b < in_.sizes.B; ++b) {
     const int32_t id = targets[b];
-    if (id != model_.ignore_index && (id < 0 || id >= model_.out_width)) {
-      return message_.fail(TC_E_ARGUMENT, "targets[0][%lld] is %d, expected 0 to %lld, or %lld to ignore it",
-                           Long{b}, id, Long{model_.out_width - 1}, Long{model_.ignore_index});
-    }
+    if (id == model_.ignore_index || (id >= 0 && id < model_.out_width) || !has_token(b)) continue;
+    return message_.fail(TC_E_ARGUMENT, "targets[0][%lld] is %d, expected 0 to %lld, or %lld to ignore it",
+                         Long{b}, id, Long{model_.out_width - 1}, Long{model_.ignore_index});
   }
   return TC_OK;
 }

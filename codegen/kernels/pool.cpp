@@ -66,6 +66,19 @@ llvm::Function* emit_pool(KernelBuilder& k, const ir::KernelSpec& spec) {
   return k.finish();
 }
 
+/// any_real   slots: B, out, mask, T. One task.
+llvm::Function* emit_any_real(KernelBuilder& k, const ir::KernelSpec&) {
+  const Val T = k.integer(3);
+  k.for_tasks([&](Val) {
+    k.loop("row", k.integer(0), [&](Val b) {
+      const Real real = real_tokens(k, k.pointer(2, DType::U8), b, T);
+      k.store(k.pointer(1, DType::U8), b,
+              k.select(real.count.get() > 0, k.constant(DType::U8, 1), k.constant(DType::U8, 0)));
+    });
+  });
+  return k.finish();
+}
+
 /// pool_grad {kind, width}   slots: B, dx, dy, mask (or null), T, stride of dx, of dy. A task is a sequence.
 llvm::Function* emit_pool_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
   const std::string& kind = spec.attributes.text("kind");
@@ -90,6 +103,8 @@ llvm::Function* emit_pool_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
 
 }  // namespace
 
-std::vector<KernelFamily> pool_kernels() { return {{"pool", emit_pool}, {"pool_grad", emit_pool_grad}}; }
+std::vector<KernelFamily> pool_kernels() {
+  return {{"pool", emit_pool}, {"any_real", emit_any_real}, {"pool_grad", emit_pool_grad}};
+}
 
 }  // namespace tfc::codegen

@@ -79,6 +79,20 @@ void eval_PoolGrad(const EvalContext& c) {
     }
 }
 
+// any_real (mask u8[B,T]) -> u8[B]
+void infer_AnyReal(InferContext& c) {
+  if (need(c, 0, "mask", DType::U8, 2, 2)) c.results = {without_last(*c.operands[0])};
+}
+
+void eval_AnyReal(const EvalContext& c) {
+  const Tensor& mask = need(c, 0);
+  for (int64_t i = 0; i < mask.elements(); ++i)
+    if (is_real(&mask, i)) c.results[0][i / mask.width()] = 1;
+}
+
+// A mask has no derivative
+void gradient_AnyReal(GradientContext&) {}
+
 // ---- output product and cross entropy ----
 
 // hidden f[R,D], w f[V,D], bias? f[V], targets i32[R], mask? u8[R]

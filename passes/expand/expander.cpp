@@ -121,6 +121,10 @@ Value Expander::linear(Value x, const std::string& prefix, bool bias) {
              {}, prefix);
 }
 
+Value Expander::any_real(Value mask, std::string name) {
+  return mask.valid() ? add(OpKind::AnyReal, {mask}, {}, std::move(name)) : mask;
+}
+
 Value Expander::masked(Value x, Value mask, std::string name) {
   return mask.valid() ? add(OpKind::MaskRows, {x, mask}, {}, std::move(name)) : x;
 }

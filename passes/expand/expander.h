@@ -50,6 +50,8 @@ class Expander {
   ir::Value apply_norm(ir::Value x, const std::string& prefix, const std::string& type, double eps,
                        bool bias);
   ir::Value masked(ir::Value x, ir::Value mask, std::string name);
+  /// u8[B]: rows that have a token; invalid without a mask.
+  ir::Value any_real(ir::Value mask, std::string name);
   ir::Value rope_table(ir::NodeId id, const ir::Dim& tokens);
   ir::Value sinusoid(const ir::Dim& tokens, int64_t width);
   ir::Value rotated(ir::NodeId id, ir::Value x, int64_t heads, std::string name);
@@ -63,7 +65,7 @@ class Expander {
   std::unordered_map<std::string, ir::Value> parameters_;   // by name: a tied table is one node
   std::map<std::string, ir::Value> position_tables_;        // by text of their settings: one for each stack
   struct Head {
-    ir::Value hidden, weight, bias;
+    ir::Value hidden, weight, bias, mask;  // mask: of the rows of hidden
   };
   std::map<ir::NodeId, Head> heads_;                        // what the loss needs of a head, by block
   std::string tied_;                                        // table that is also an output projection, or ""

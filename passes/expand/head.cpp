@@ -20,11 +20,12 @@ Value Expander::head(NodeId id) {
   Head& parts = heads_[id];
   parts.hidden =
       type == "lm" ? x : add(OpKind::Pool, {x, mask}, {{"kind", set.text("pool")}}, prefix + ".pool");
+  parts.mask = type == "lm" ? mask : any_real(mask, prefix + ".any_real");
   parts.weight =
       tied.empty() ? parameter(prefix + ".weight", {out, d}, initialiser_.matrix(out, d)) : existing(tied);
   if (set.flag("bias")) parts.bias = parameter(prefix + ".bias", {out}, initialiser_.bias(d));
   const Value logits = add(OpKind::Linear, {parts.hidden, parts.weight, parts.bias}, {}, prefix + ".logits");
-  return type == "lm" ? masked(logits, mask, prefix + ".masked") : logits;
+  return masked(logits, parts.mask, prefix + ".masked");
 }
 
 void Expander::loss(NodeId id) {
@@ -33,7 +34,7 @@ void Expander::loss(NodeId id) {
   TFC_CHECK(head != heads_.end(), "'" + block(id).name + "' is not fed by a head");
   const Head& parts = head->second;
   const Value sum = add(
-      OpKind::LinearCrossEntropy, {parts.hidden, parts.weight, parts.bias, operand(id, 1), operand(id, 2)},
+      OpKind::LinearCrossEntropy, {parts.hidden, parts.weight, parts.bias, operand(id, 1), parts.mask},
       {{"ignore_index", set.integer("ignore_index")}, {"smoothing", set.real("smoothing", 0.0)}},
       block(id).name);
   values_[{id, 0}] = sum;

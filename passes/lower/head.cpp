@@ -15,6 +15,14 @@ void lower_Pool(Lowering& l) {
                      type.elements(), type.elements()));
 }
 
+void lower_AnyReal(Lowering& l) {
+  const Type& mask = l.type(l.operand(0));
+  l.call(kernel_call(l, "any_real", {}, 1,
+                     {Lowering::integer(mask.shape[0]), l.pointer(l.result()), l.pointer(l.operand(0)),
+                      Lowering::integer(mask.shape[1])},
+                     0, mask.elements()));
+}
+
 void lower_PoolGrad(Lowering& l) {
   const Type& type = l.type(l.result());
   const Location dx = l.locate(l.result()), dy = l.locate(l.operand(0));

@@ -126,5 +126,14 @@ TEST(Pool, EveryKindWithAndWithoutMask) {
   }
 }
 
+TEST(Pool, AnyRealToken) {
+  expect_as_interpreted({OpKind::AnyReal, {integer_tensor(DType::U8, {1, 1}, {0})}, {}}, 0, 0);
+  for (const int64_t T : {1, 5, 17, 33}) {
+    auto mask = integer_tensor(DType::U8, {4, T}, std::vector<double>(static_cast<size_t>(4 * T)));
+    mask.row(0)[0] = mask.row(2)[T - 1] = mask.row(3)[T / 2] = 1;
+    expect_as_interpreted({OpKind::AnyReal, {mask}, {}}, 0, 0);
+  }
+}
+
 }  // namespace
 }  // namespace tfc::test

@@ -225,6 +225,10 @@ TEST(Interpreter, Pools) {
   EXPECT_EQ(pool("mean"), (std::vector<double>{3, 0}));
 }
 
+TEST(Interpreter, AnyRealTokenMakesARowReal) {
+  EXPECT_EQ(run({OpKind::AnyReal, {u8({3, 2}, {0, 1, 0, 0, 1, 0})}})[0].data, (std::vector<double>{1, 0, 1}));
+}
+
 TEST(Interpreter, MaskRowsSelects) {
   EXPECT_EQ(run({OpKind::MaskRows, {f64({2, 1}, {kNan, 3}), u8({2}, {0, 1})}})[0].data,
             (std::vector<double>{0, 3}));

@@ -182,6 +182,8 @@ std::vector<OpCase> cases_of(OpKind op) {
       return attention_cases(op);
     case OpKind::Pool:
       return pool_cases(op);
+    case OpKind::AnyReal:
+      return {{op, {mask({3, 2}, {0, 1, 0, 0, 1, 0})}, {}}};
     case OpKind::LinearCrossEntropy:
       return loss_cases(op);
     default:

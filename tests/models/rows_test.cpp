@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
 
 namespace tfc::models {
 namespace {
@@ -274,6 +274,10 @@ void decode_in(Session& session, const tools::Inputs& inputs, const std::vector<
     const Bytes logits = session.decode(call);
     for (size_t b = 0; b < lengths.size(); ++b) {
       const Bytes part = tokens_of(logits, B, static_cast<int64_t>(b), brings[b], most);
+      const Bytes row = tokens_of(logits, B, static_cast<int64_t>(b), most, most);
+      EXPECT_TRUE(std::all_of(row.begin() + static_cast<std::ptrdiff_t>(part.size()), row.end(),
+                              [](uint8_t byte) { return byte == 0; }))
+          << "row " << b << " brings " << brings[b] << " of " << most << " tokens";
       rows[b].insert(rows[b].end(), part.begin(), part.end());
       done[b] += brings[b];
     }

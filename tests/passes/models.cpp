@@ -125,7 +125,7 @@ struct Builder {
     if (lm) shape.emplace_back(Symbol::T);
     const Value targets = input("targets", DType::I32, shape);
     const Type scalar{DType::F64, {}};
-    const Value loss = node(OpKind::BlockLoss, "loss", {scalar, scalar}, {out, targets, lm ? mask : Value{}},
+    const Value loss = node(OpKind::BlockLoss, "loss", {scalar, scalar}, {out, targets},
                             {{"ignore_index", int64_t{-100}}, {"smoothing", model.smoothing}});
     graph.outputs.push_back({"loss.sum", loss});
     graph.outputs.push_back({"loss.count", {loss.node, 1}});

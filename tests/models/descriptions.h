@@ -12,7 +12,12 @@ struct Case {
   std::string text;
 };
 
+/// All of them, in this order.
 const std::vector<Case>& cases();
+std::vector<Case> decoder_cases();
+std::vector<Case> encoder_cases();
+std::vector<Case> pair_cases();
+std::vector<Case> block_cases();
 const Case& case_named(const std::string& name);
 
 }  // namespace tfc::models

@@ -115,6 +115,7 @@ typedef struct {
   int32_t top_k, eos, pad, context; /* top_k 0: off; eos -1: none; context: TC_CONTEXT_... at max_seq */
   uint64_t seed;
   int32_t bos; /* encoder-decoders: the first token, where the prompt gives no tgt */
+  int64_t first_row; /* the prompt's row b draws as row first_row + b: a batch in parts draws as the whole */
 } tc_sampling;
 
 /* For model_create and session_create; NULL: defaults (a session: its model's). */
@@ -213,8 +214,8 @@ typedef struct {
   void (*session_destroy)(tc_session *);
   /* Allocates ahead what that entry needs at (B,T,S): workspace, and gradients, moments or cache (of max_seq). */
   tc_status (*reserve)(tc_session *, int entry, int64_t B, int64_t T, int64_t S);
-  /* outputs: one pointer per head: [B,T,V], last: [B,V] (of each row's last real token); classifier [B,classes];
-   * head "none": hidden states [B,T,D]. Zeros at masked positions. */
+  /* outputs: one pointer per head: [B,T,V]; classifier [B,classes]; head "none": hidden states [B,T,D]. last: [B,V],
+   * [B,D] of each row's last real token (not a classifier). Zeros at masked positions. */
   tc_status (*forward)(tc_session *, const tc_batch *, int last, void *const *outputs);
   tc_status (*loss)(tc_session *, const tc_batch *, double *mean); /* over the targets that count; none: 0 */
   tc_status (*logprobs)(tc_session *, const tc_batch *, void *out); /* [B,T], classifier [B]; 0 where not counted */
@@ -243,7 +244,8 @@ typedef struct {
   tc_status (*generate)(tc_session *, const tc_batch *prompt, const tc_sampling *, tc_on_token, void *user);
   void *(*parameter)(tc_model *, const char *name); /* NULL: no such */
   void *(*gradient)(tc_model *, const char *name);  /* NULL: no such, frozen, or nothing trained yet */
-  size_t (*memory)(int what, int64_t B, int64_t T, int64_t S, int threads); /* exact; SIZE_MAX: beyond any memory */
+  /* SIZE_MAX where no call takes the sizes (T beyond max_seq, a fixed one otherwise), or beyond any memory. */
+  size_t (*memory)(int what, int64_t B, int64_t T, int64_t S, int threads); /* exact */
   const char *(*message)(const tc_session *); /* about the last failure; "" after none */
 
   const char *(*model_message)(const tc_model *); /* of load, save, session_create, set_state */

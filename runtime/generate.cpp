@@ -1,5 +1,5 @@
 // Generation: the prompt goes through the cache in pieces, then token after token is drawn and fed back. Past
-// max_seq (TC_CONTEXT_SLIDE) each token is computed afresh from the last max_seq ones.
+// max_seq (TC_CONTEXT_SLIDE) each token is computed afresh from the last max_seq ones, or as many as a fixed T has.
 #include <string.h>
 
 #include <type_traits>
@@ -52,9 +52,14 @@ class Generation {
   bool encoder_decoder() const { return is_encoder_decoder(desc_); }
   Role own_role() const { return encoder_decoder() ? RoleTgt : RoleTokens; }
   int64_t row_bytes() const { return desc_.out_width * real_bytes(desc_); }
-  /// Tokens that a row can have.
-  int64_t context() const { return desc_.max_seq > 0 ? desc_.max_seq : INT32_MAX; }
+  /// Tokens that a row can have. Sliding computes them all at once, so that a fixed T is as far as it goes.
+  int64_t context() const {
+    if (desc_.max_seq == 0) return INT32_MAX;
+    return slides_by_fixed() ? desc_.fixed_seq : desc_.max_seq;
+  }
+  const char* context_name() const { return slides_by_fixed() ? "seq, which is fixed" : "max_seq"; }
   bool slides() const { return settings_.context == TC_CONTEXT_SLIDE; }
+  bool slides_by_fixed() const { return slides() && desc_.fixed_seq > 0; }
 
   tc_session& session_;
   const ModelDesc& desc_;
@@ -74,7 +79,7 @@ class Generation {
   int64_t* produced_ = nullptr;     // [B]: of these, new
   int32_t* next_ = nullptr;         // [B]: drawn, not yet given out
   uint8_t* ended_ = nullptr;        // [B]
-  int32_t* fed_ = nullptr;          // [B,piece or max_seq]: one call's tokens
+  int32_t* fed_ = nullptr;          // [B,piece or context]: one call's tokens
   uint8_t* fed_mask_ = nullptr;     // likewise; the same as lengths in fed_lengths_
   int32_t* fed_lengths_ = nullptr;  // [B]
   SamplingScratch scratch_{};
@@ -119,8 +124,8 @@ tc_status Generation::check_rows(const tc_batch& batch) {
   B_ = own.B;
   T_ = own.T;
   if (T_ > context()) {
-    return session_.message.fail(TC_E_ARGUMENT, "T is %lld, expected at most %lld (max_seq)", Long{T_},
-                                 Long{context()});
+    return session_.message.fail(TC_E_ARGUMENT, "T is %lld, expected at most %lld (%s)", Long{T_},
+                                 Long{context()}, context_name());
   }
   for (int64_t b = 0; status == TC_OK && b < B_; ++b) {
     const int64_t length = row_length(own_, b);
@@ -132,7 +137,7 @@ tc_status Generation::check_rows(const tc_batch& batch) {
 
 /// Sizes of all arrays; with `place` their addresses too.
 int64_t Generation::layout(bool place) {
-  const int64_t window = slides() && desc_.max_seq > piece_ ? desc_.max_seq : piece_;
+  const int64_t window = slides() && desc_.max_seq > 0 && context() > piece_ ? context() : piece_;
   int64_t bytes = 0;
   const auto array = [&](auto*& pointer, int64_t count) {
     if (place) pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(memory_.data + bytes);
@@ -207,7 +212,7 @@ tc_batch Generation::own_batch(int64_t T) const {
 
 tc_status Generation::draw(int64_t row, const char* logits) {
   if (ended_[row]) return TC_OK;
-  return sample(desc_, logits, settings_, {settings_.seed, row, length_[row]}, scratch_, next_[row],
+  return sample(desc_, logits, settings_, {settings_.seed, settings_.first_row + row, length_[row]}, scratch_, next_[row],
                 session_.message);
 }
 
@@ -250,7 +255,7 @@ tc_status Generation::feed_last() {
   return status;
 }
 
-/// The last max_seq tokens of every row, without the cache.
+/// The last tokens of every row, as many as the context has, without the cache.
 tc_status Generation::slide() {
   const int64_t T = context();
   for (int64_t b = 0; b < B_; ++b) {

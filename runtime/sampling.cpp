@@ -145,6 +145,9 @@ tc_status check_sampling(const ModelDesc& model, const tc_sampling* given, tc_sa
   if (status != TC_OK) return status;
   if (settings.top_k < 0)
     return message.fail(TC_E_ARGUMENT, "top_k is %d, expected at least 0", settings.top_k);
+  if (settings.first_row < 0) {
+    return message.fail(TC_E_ARGUMENT, "first_row is %lld, expected at least 0", Long{settings.first_row});
+  }
   if (settings.context < TC_CONTEXT_STOP || settings.context > TC_CONTEXT_ERROR) {
     return message.fail(TC_E_ARGUMENT, "context is %d, expected 0 (stop), 1 (slide) or 2 (error)",
                         settings.context);

@@ -154,11 +154,12 @@ tc_sampling greedy(int64_t max_new) {
 }
 
 /// What a plain loop over `forward` would generate for one row.
-std::vector<int32_t> slowly(const Fixture& f, std::vector<int32_t> row, int64_t count, bool slide) {
+std::vector<int32_t> slowly(const Fixture& f, std::vector<int32_t> row, int64_t count, bool slide,
+                            int64_t context = kMaxSeq) {
   std::vector<int32_t> result;
   while (static_cast<int64_t>(result.size()) < count) {
-    const int64_t T = std::min<int64_t>(static_cast<int64_t>(row.size()), kMaxSeq);
-    if (!slide && row.size() >= kMaxSeq) break;
+    const int64_t T = std::min(static_cast<int64_t>(row.size()), context);
+    if (!slide && T == context) break;
     tc_batch batch = batch_of(1, T);
     batch.tokens = row.data() + row.size() - static_cast<size_t>(T);
     float logits[kVocab];
@@ -196,6 +197,51 @@ TEST(Generate, GreedyRowsOfDifferentLengths) {
     EXPECT_EQ(out.rows[0], slowly(f, {1, 5}, 10, slide));
     EXPECT_EQ(out.rows[1], slowly(f, {7, 3, 15, 0}, 10, slide));
     EXPECT_EQ(out.rows[0].size(), slide ? 10u : 6u);
+  }
+}
+
+TEST(Generate, AFixedSeqIsWhatSlidingGoesBy) {
+  const Fixture free(decoder());
+  ModelDesc desc = decoder();
+  desc.fixed_seq = 5;
+  const Fixture f(desc);
+  liven(free);
+  liven(f);
+  const int32_t lengths[2] = {2, 4};
+  tc_batch prompt = batch_of(2, 4);
+  prompt.tokens = kTokens;
+  prompt.lengths = lengths;
+  tc_sampling sampling = greedy(10);
+  for (const bool slide : {false, true}) {
+    Rows out;
+    sampling.context = slide ? TC_CONTEXT_SLIDE : TC_CONTEXT_STOP;
+    ASSERT_EQ(tc_rt_generate(f.session, &prompt, &sampling, Rows::take, &out), TC_OK) << f.message();
+    const int64_t context = slide ? 5 : kMaxSeq;
+    EXPECT_EQ(out.rows[0], slowly(free, {1, 5}, 10, slide, context));
+    EXPECT_EQ(out.rows[1], slowly(free, {7, 3, 15, 0}, 10, slide, context));
+  }
+  prompt.T = 6;
+  prompt.lengths = nullptr;
+  EXPECT_EQ(tc_rt_generate(f.session, &prompt, &sampling, Rows::take, nullptr), TC_E_ARGUMENT);
+  EXPECT_STREQ(f.message(), "T is 6, expected at most 5 (seq, which is fixed)");
+}
+
+TEST(Generate, ABatchInPartsDrawsAsTheWhole) {
+  const Fixture f(decoder());
+  liven(f);
+  tc_batch prompt = batch_of(3, 4);
+  prompt.tokens = kTokens;
+  tc_sampling sampling = greedy(4);
+  sampling.temperature = 5;
+  sampling.seed = 3;
+  Rows whole;
+  ASSERT_EQ(tc_rt_generate(f.session, &prompt, &sampling, Rows::take, &whole), TC_OK) << f.message();
+  prompt.B = 1;
+  for (sampling.first_row = 0; sampling.first_row < 3; ++sampling.first_row) {
+    Rows part;
+    prompt.tokens = kTokens + 4 * sampling.first_row;
+    ASSERT_EQ(tc_rt_generate(f.session, &prompt, &sampling, Rows::take, &part), TC_OK) << f.message();
+    EXPECT_EQ(part.rows[0], whole.rows[static_cast<size_t>(sampling.first_row)]);
   }
 }
 
@@ -291,6 +337,9 @@ TEST(Generate, WrongArguments) {
   s = greedy(2);
   s.eos = 16;
   expect(prompt, s, "eos is 16, expected 0 to 15, or -1 for none");
+  s = greedy(2);
+  s.first_row = -1;
+  expect(prompt, s, "first_row is -1, expected at least 0");
   s = greedy(2);
   s.context = 3;
   expect(prompt, s, "context is 3, expected 0 (stop), 1 (slide) or 2 (error)");

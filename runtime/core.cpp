@@ -81,8 +81,9 @@ bool CoreCall::check_memory(EntryId entry) {
 bool CoreCall::check_cache(EntryId entry) {
   if (entry != EntryDecode && entry != EntryEncode) return true;
   need("core.cache", core_.cache, kAlignment);
-  if (ok() && (core_.capacity < 1 || core_.capacity > INT32_MAX)) {
-    take(message_.fail(TC_E_ARGUMENT, "core.capacity is %lld, expected 1 to 2^31-1", Long{core_.capacity}));
+  const int64_t most = desc().max_seq > 0 ? desc().max_seq : INT32_MAX;
+  if (ok() && (core_.capacity < 1 || core_.capacity > most)) {
+    take(message_.fail(TC_E_ARGUMENT, "core.capacity is %lld, expected 1 to %lld", Long{core_.capacity}, Long{most}));
   }
   if (entry == EntryEncode || !need("core.cache_lengths", core_.cache_lengths, sizeof(int32_t))) return ok();
   for (int64_t b = 0; b < inputs_.sizes.B; ++b) {
@@ -149,15 +150,25 @@ tc_status run_to_loss(CoreCall& call, double* sum, double* count) {
   return status;
 }
 
-int64_t workspace_bytes(EntryId entry, const Sizes& sizes, int threads) {
-  const ModelDesc& desc = tc_model_desc;
-  return plus(resolved_bytes(desc.entries[entry]), frame_of(desc, entry, sizes, threads).bytes);
-}
-
 size_t published(int64_t bytes) { return bytes == kMost ? SIZE_MAX : static_cast<size_t>(bytes); }
 
 /// Capacity where a signature has no room for it.
 int64_t usual_capacity(int64_t T) { return tc_model_desc.max_seq > 0 ? tc_model_desc.max_seq : T; }
+
+/// Does any call take these sizes?
+bool are_sizes(EntryId entry, const Sizes& sizes) {
+  const ModelDesc& desc = tc_model_desc;
+  Message unread;
+  const bool cached = entry == EntryDecode || entry == EntryEncode;
+  if (cached && desc.max_seq > 0 && sizes.C > desc.max_seq) return false;
+  return check_sizes(desc, entry, sizes, unread) == TC_OK;
+}
+
+int64_t workspace_bytes(EntryId entry, const Sizes& sizes, int threads) {
+  const ModelDesc& desc = tc_model_desc;
+  if (!are_sizes(entry, sizes)) return kMost;
+  return plus(resolved_bytes(desc.entries[entry]), frame_of(desc, entry, sizes, threads).bytes);
+}
 
 bool is_entry(int entry) { return entry >= 0 && entry < EntryEnd && tc_model_desc.entries[entry].present; }
 
@@ -169,8 +180,10 @@ int64_t memory_bytes(int what, int64_t B, int64_t T, int64_t S, int threads) {
       return align_up(block_bytes(desc));
     case TC_MEMORY_MOMENTS:
       return times(2, align_up(block_bytes(desc)));
-    case TC_MEMORY_CACHE:
-      return cache_layout(desc, sizes_for(desc, EntryDecode, B, 1, S, T)).bytes;
+    case TC_MEMORY_CACHE: {
+      const Sizes sizes = sizes_for(desc, EntryDecode, B, 1, S, T);
+      return are_sizes(EntryDecode, sizes) ? cache_layout(desc, sizes).bytes : kMost;
+    }
     case TC_MEMORY_MODEL:
       return model_bytes();
     case TC_MEMORY_SESSION:
@@ -181,9 +194,9 @@ int64_t memory_bytes(int what, int64_t B, int64_t T, int64_t S, int threads) {
   const int entry = what - TC_MEMORY_WORKSPACE;
   if (!is_entry(entry)) return 0;
   const EntryId id = static_cast<EntryId>(entry);
-  return frame_of(desc, id, sizes_for(desc, id, B, T, S, usual_capacity(T)),
-                  threads > 0 ? threads : available_cores())
-      .bytes;
+  const Sizes sizes = sizes_for(desc, id, B, T, S, usual_capacity(T));
+  if (!are_sizes(id, sizes)) return kMost;
+  return frame_of(desc, id, sizes, threads > 0 ? threads : available_cores()).bytes;
 }
 
 }  // namespace

@@ -80,9 +80,8 @@ passes::PassOptions pass_options_of(const Options& options, const ir::Module& mo
   ir::Point& point = result.point;
   const int64_t max_seq = module.facts.integer("max_seq", 0);
   const int64_t tokens = max_seq > 0 ? std::min<int64_t>(max_seq, 256) : 256;
-  if (!options.point_given) {
-    point[ir::Symbol::T] = point[ir::Symbol::S] = tokens;
-  }
+  if (!options.tokens_given) point[ir::Symbol::T] = tokens;
+  if (!options.tokens_given && !options.source_given) point[ir::Symbol::S] = tokens;
   const auto fix = [&](ir::Symbol symbol, const char* key) {
     if (const int64_t size = module.facts.integer(key, 0)) point[symbol] = size;
   };

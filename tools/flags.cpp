@@ -151,6 +151,8 @@ bool read_point(Parser& p, const std::string& value) {
       return p.fail("--at takes sizes such as B=4,T=256 or B=4,T=256,S=64; got '" + part + "'");
     }
     p.options.passes.point.values[symbol] = number;
+    p.options.tokens_given |= part[0] == 'T';
+    p.options.source_given |= part[0] == 'S';
     // What is a symbol more in an encoder-decoder follows T where it is not said.
     if (part[0] == 'T' && value.find("S=") == std::string::npos)
       p.options.passes.point[ir::Symbol::S] = number;

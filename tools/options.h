@@ -45,7 +45,7 @@ struct Options {
   std::string cpu = "native";
   bool cpu_given = false;
   passes::PassOptions passes;  // optimisation, point, functions, disabled, printing
-  bool point_given = false;
+  bool point_given = false, tokens_given = false, source_given = false;  // --at, and T and S in it
   std::string depfile;
   bool check = false;
   bool remarks = false, warnings_are_errors = false;

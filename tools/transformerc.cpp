@@ -144,6 +144,8 @@ int compile(const Options& options) {
     return finish(options, diagnostics);
   }
 
+  if (!check_point(pass_options.point, start, diagnostics)) return finish(options, diagnostics);
+
   std::vector<passes::PassRecord> records;
   ir::Module& module = input->module;
   if (!passes::run_pipeline(module, needed, pass_options, diagnostics, &records) || !diagnostics.ok() ||

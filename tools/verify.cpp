@@ -91,7 +91,7 @@ ir::Point verification_point(const Options& options, const ir::Module& module) {
   Options small = options;
   if (!options.point_given) {
     const int64_t max_seq = module.facts.integer("max_seq", 0);
-    small.point_given = true;
+    small.tokens_given = true;
     small.passes.point[Symbol::B] = 2;
     small.passes.point[Symbol::T] = max_seq > 0 ? std::min<int64_t>(max_seq, 9) : 9;
     small.passes.point[Symbol::S] = max_seq > 0 ? std::min<int64_t>(max_seq, 7) : 7;

@@ -244,6 +244,12 @@ TEST(Memory, IsWhatWasPublished) {
   EXPECT_EQ(accountant.bytes, expected);
   EXPECT_EQ(tc_rt_memory(TC_MEMORY_WORKSPACE + int{TC_ENTRY_INFER}, int64_t{1} << 40, int64_t{1} << 40, 0, 1),
             SIZE_MAX);
+  // Sizes that no call takes are those of no memory.
+  EXPECT_EQ(tc_rt_memory(TC_MEMORY_WORKSPACE + int{TC_ENTRY_INFER}, 1, kMaxSeq + 1, 0, 1), SIZE_MAX);
+  EXPECT_EQ(tc_rt_workspace_bytes(TC_ENTRY_TRAIN, 1, kMaxSeq + 1, 0, 1), SIZE_MAX);
+  EXPECT_EQ(tc_rt_memory(TC_MEMORY_CACHE, 1, kMaxSeq + 1, 0, 1), SIZE_MAX);
+  EXPECT_EQ(tc_rt_decode_workspace_bytes(1, 1, 0, kMaxSeq + 1, 1), SIZE_MAX);
+  EXPECT_NE(tc_rt_workspace_bytes(TC_ENTRY_TRAIN, 1, kMaxSeq, 0, 1), SIZE_MAX);
   tc_rt_session_destroy(session);
   tc_rt_model_destroy(model);
   EXPECT_TRUE(accountant.alive.empty());

@@ -51,6 +51,17 @@ TEST(Report, SixAndSixLayers) {
   EXPECT_EQ(line_of(report, "encoder.layers.0-5"), "encoder.layers.0-5 18,914,304 42.9 %");
 }
 
+TEST(Report, SizesStayWithinMaxSeq) {
+  const Folder folder;
+  folder.write("tiny.toml", "[model]\nkind = \"decoder\"\nd_model = 8\nlayers = 1\nheads = 1\nvocab = 5\nmax_seq = 8\n");
+  const Result result = folder.run({"tiny.toml", "--emit=report", "-o", "-", "--at", "B=2,T=9"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.err, "transformerc: error: --at: T is 9, expected at most 8 (max_seq)\n");
+  EXPECT_EQ(result.out, "");
+  const Result most = folder.run({"tiny.toml", "--emit=report", "-o", "-", "--at", "B=3"});
+  EXPECT_EQ(most.out.substr(0, most.out.find('\n')), "tiny: decoder, f32, at B=3, T=8");
+}
+
 TEST(Report, Gpt2Small) {
   const std::string report = report_of(
       "[model]\nkind = \"decoder\"\nd_model = 768\nlayers = 12\nheads = 12\nvocab = 50257\n"

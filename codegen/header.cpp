@@ -3,6 +3,7 @@
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/FormatVariadic.h>
 
+#include <algorithm>
 #include <cctype>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,10 @@ constexpr Function kCore[] = {
 #define TC_CORE(result, suffix, parameters) {#result, #suffix, #parameters},
 #include "runtime/symbols.def"
 };
+
+/// What trains: not declared where the library was compiled without (--functions=infer).
+constexpr std::string_view kTraining[] = {"backward",  "accumulate", "vjp",        "step",     "train_step",
+                                          "zero_grad", "core_train", "core_vjp", "core_step"};
 
 /// Entries in the order of TC_ENTRY_*, with the vocabulary's names.
 constexpr std::string_view kEntries[] = {"infer", "last", "loss",   "logprobs", "train",
@@ -156,6 +161,8 @@ void HeaderWriter::enumerations() {
 }
 
 void HeaderWriter::declare(const Function& function) {
+  const bool trains = std::find(std::begin(kTraining), std::end(kTraining), function.suffix) != std::end(kTraining);
+  if (trains && !module_.entry("step")) return;
   std::string parameters(function.parameters);
   parameters = replaced(std::move(parameters), " * ", " *");
   const bool pointer = function.result.ends_with('*');

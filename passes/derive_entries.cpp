@@ -48,19 +48,21 @@ Value add_state(Graph& graph, std::string_view space, const std::string& name, i
 
 Graph derive_last(const ir::Module& module, const Graph& model) {
   Graph graph = model;
-  const NodeId product = logits_product(module, model);
-  const ir::Place place = graph.node(product).place;
-  const NodeId mask_input = graph.find("mask");
-  const Value mask = mask_input.valid() ? Value{mask_input, 0} : Value{};
-  const NodeId last = graph.add(OpKind::Pool, {graph.operand(product, 0), mask},
-                                {{"kind", std::string("last")}}, "last", place);
-  NodeId output = graph.add(OpKind::Linear, {{last, 0}, graph.operand(product, 1), graph.operand(product, 2)},
-                            {}, "last.logits", place);
-  if (mask.valid()) {  // a row without a token has no last one: zeros, not the bias
-    const NodeId any = graph.add(OpKind::AnyReal, {mask}, {}, "last.any_real", place);
-    output = graph.add(OpKind::MaskRows, {{output, 0}, {any, 0}}, {}, "last.masked", place);
+  const NodeId product = logits_product(module, model);  // invalid: the output is hidden states
+  const Value output = model.output("output"), hidden = product.valid() ? graph.operand(product, 0) : output;
+  const ir::Place place = graph.node(output.node).place;
+  const NodeId input = graph.find("mask");
+  const Value mask = input.valid() ? Value{input, 0} : Value{};
+  NodeId last = graph.add(OpKind::Pool, {hidden, mask}, {{"kind", std::string("last")}}, "last", place);
+  if (product.valid()) {
+    last = graph.add(OpKind::Linear, {{last, 0}, graph.operand(product, 1), graph.operand(product, 2)}, {},
+                     "last.logits", place);
+    if (mask.valid()) {  // a row without a token has no last one: zeros, not the bias
+      const NodeId any = graph.add(OpKind::AnyReal, {mask}, {}, "last.any_real", place);
+      last = graph.add(OpKind::MaskRows, {{last, 0}, {any, 0}}, {}, "last.masked", place);
+    }
   }
-  graph.outputs = {{"output", {output, 0}}};
+  graph.outputs = {{"output", {last, 0}}};
   graph.erase_unreachable();
   return graph;
 }
@@ -81,7 +83,7 @@ bool derive_entries(ir::Module& module, PassContext& context) {
   TFC_CHECK(found, "derive-entries expects an entry named model");
   const Graph model = found->graph;
   const std::string kind = module.facts.text("kind"), head = module.facts.text("head", "none");
-  const bool lm = logits_product(module, model).valid(), loss = model.output("loss.sum").valid();
+  const bool loss = model.output("loss.sum").valid();
   const bool infers = context.options.functions != "train", trains = context.options.functions != "infer";
 
   module.entries.clear();
@@ -89,7 +91,7 @@ bool derive_entries(ir::Module& module, PassContext& context) {
     module.entries.push_back({std::move(name), std::move(graph), {}});
   };
   add("infer", with_outputs(model, {"output"}));
-  if (infers && lm) add("last", derive_last(module, model));
+  if (infers && head != "classifier") add("last", derive_last(module, model));
   if (loss) add("loss", with_outputs(model, {"loss.sum", "loss.count"}));
   if (infers && loss) add("logprobs", derive_logprobs(module, model));
   if (trains && loss) add("train", with_outputs(model, {"loss.sum", "loss.count"}));

@@ -21,6 +21,7 @@ _OWN = "tgt" if KIND == "encoder-decoder" else INPUTS[0]  # the tokens or vector
 _OWN_OPTIONAL = [n for n in OPTIONAL_INPUTS if n in ("mask", "lengths")]
 _SOURCE_OPTIONAL = [n for n in OPTIONAL_INPUTS if n in ("src_mask", "src_lengths")]
 _WORKSPACE = 16  # TC_MEMORY_WORKSPACE
+_LEFT_OUT = "the library was compiled with --functions="
 
 
 # -- the library ---------------------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ class _AdamW(ctypes.Structure):
 class _Sampling(ctypes.Structure):
     _fields_ = ([("size", ctypes.c_size_t), ("max_new", ctypes.c_int64), ("temperature", ctypes.c_float),
                  ("top_p", ctypes.c_float)] + [(n, ctypes.c_int32) for n in ("top_k", "eos", "pad", "context")] + [
-                    ("seed", ctypes.c_uint64), ("bos", ctypes.c_int32)])
+                    ("seed", ctypes.c_uint64), ("bos", ctypes.c_int32), ("first_row", ctypes.c_int64)])
 
 
 class _Options(ctypes.Structure):
@@ -369,15 +370,19 @@ class Session:
         self._handle = _Handle(0, threads, model)
         self._busy = threading.Lock()
         self.params = _Arrays(model, {name: shape for name, shape, _ in PARAMETERS}, _parameter)
-        self.grads = _Arrays(model, {name: shape for name, shape, frozen in PARAMETERS if not frozen}, _gradient)
+        if "step" in ENTRIES:
+            self.grads = _Arrays(model, {name: shape for name, shape, frozen in PARAMETERS if not frozen}, _gradient)
 
     def session(self, threads=0):
         """Another session on the same weights, for another thread."""
         return Session(self._model, threads)
 
     def forward(self, *inputs, last=False, **named):
-        """The model's output: logits [B,T,V] ([B,V] of each row's last token with last=True), class logits or hidden
-        states [B,T,D]."""
+        """The model's output: logits [B,T,V], hidden states [B,T,D] (last=True: of each row's last token, [B,V], [B,D]),
+        or class logits."""
+        if last and "last" not in ENTRIES:
+            why = "a classifier answers once for a row" if HEAD == "classifier" else _LEFT_OUT + "train"
+            raise TypeError(f"forward() got last=True, but {why}")
         given = _Inputs("forward", inputs, named)
         output = _out(given.shape("BO" if last or HEAD == "classifier" else "BTO"))
         self._call(_api.forward, given, int(bool(last)), _pointers([output]))
@@ -528,9 +533,8 @@ class Session:
             masked = {"mask": real} if "mask" in _OWN_OPTIONAL else {"lengths": lengths}
             new = self._generate(_Inputs("generate", (padded,), masked, [_OWN], _OWN_OPTIONAL), settings)
         else:
-            new, seed = [], settings.seed
-            for number, row in enumerate(rows):
-                settings.seed = (seed + number) % 2 ** 64  # each row draws on its own
+            new = []
+            for settings.first_row, row in enumerate(rows):  # each draws as it would among the others
                 new += self._generate(_Inputs("generate", (row[None],), {}, [_OWN], []), settings)
         return [np.concatenate([row, np.array(more, np.int32)]) for row, more in zip(rows, new)]
 
@@ -550,8 +554,12 @@ class Session:
         if entry not in ENTRIES:
             raise ValueError(f"entry is {entry!r}, expected one of {', '.join(ENTRIES)}")
         sizes = [_integer(n, v, 1, 2 ** 31 - 1) for n, v in (("B", B), ("T", T), ("S", T if S is None else S))]
-        threads = _api.threads(self._handle.address)
-        return _api.memory(_WORKSPACE + ENTRIES[entry], *sizes, threads)
+        count = _api.memory(_WORKSPACE + ENTRIES[entry], *sizes, _api.threads(self._handle.address))
+        if count == 2 ** (8 * ctypes.sizeof(ctypes.c_size_t)) - 1:
+            given = ", ".join(f"{n} {v}" for n, v in zip("BTS", sizes))
+            limit = f"; T may be at most {MAX_SEQ} (max_seq)" if 0 < MAX_SEQ < max(sizes[1:]) else ""
+            raise ValueError(f"no call of {entry} takes {given}{limit}")
+        return count
 
     def load(self, path, strict=True):
         raise NotImplementedError("not supported yet: load of parameters from a file; assign to m.params[name]")
@@ -643,5 +651,12 @@ if KIND == "encoder":
     _REMOVED.update(dict.fromkeys(("reset_cache", "decode", "cache_lengths"), "an encoder has no cache"))
 if KIND == "encoder" or HEAD != "lm":
     _REMOVED["generate"] = "it predicts no tokens"
+if "step" not in ENTRIES:
+    _REMOVED.update(dict.fromkeys(("grads", "backward", "accumulate", "vjp", "step", "train_step", "zero_grad"),
+                                  _LEFT_OUT + "infer"))
+if not {"last", "logprobs"} & set(ENTRIES):
+    for _name in ("logprobs", "generate", "decode", "reset_cache", "cache_lengths"):
+        _REMOVED.setdefault(_name, _LEFT_OUT + "train")
 for _name in _REMOVED:
-    delattr(Session, _name)
+    if hasattr(Session, _name):
+        delattr(Session, _name)

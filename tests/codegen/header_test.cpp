@@ -88,6 +88,17 @@ TEST_F(HeaderTest, TellsSizesTablesAndEntries) {
   EXPECT_EQ(text.find("tiny_ENTRY_DECODE"), std::string::npos);  // the model has none
 }
 
+TEST_F(HeaderTest, DeclaresNothingThatTrainsWhereItWasLeftOut) {
+  ir::Module module = small_model("tiny");
+  module.entries.resize(1);  // infer
+  const std::string text = c_header(module, 1);
+  for (const char* name : {"backward", "accumulate", "vjp", "step", "train_step", "zero_grad", "core_train",
+                           "core_vjp", "core_step"}) {
+    EXPECT_EQ(text.find(std::string("tiny_") + name + "("), std::string::npos) << name;
+  }
+  EXPECT_NE(text.find("tiny_forward("), std::string::npos);
+}
+
 TEST_F(HeaderTest, DoublePrecision) {
   ir::Module module = small_model("tiny");
   module.real = ir::DType::F64;

@@ -19,6 +19,7 @@ COMMON = "d_model = 16\nheads = 2\nd_ff = 20\n"
 MODELS = {
     "language": 'kind = "decoder"\nlayers = 1\nvocab = 11\nmax_seq = 8\n' + COMMON + "[inputs]\nlengths = true\n",
     "maskless": 'kind = "decoder"\nlayers = 1\nvocab = 11\n' + COMMON + '[position]\ntype = "rope"\n[inputs]\nmask = false\n',
+    "padded": 'kind = "decoder"\nlayers = 1\nvocab = 11\n' + COMMON + '[position]\ntype = "rope"\n',
     "vectors": 'kind = "encoder"\nlayers = 1\n' + COMMON,
     "topic": 'kind = "encoder"\nlayers = 1\nvocab = 11\nmax_seq = 8\n' + COMMON
              + '[embedding]\ntypes = 2\n[head]\ntype = "classifier"\nclasses = 3\npool = "mean"\n',
@@ -28,17 +29,18 @@ MODELS = {
 _loaded = {}
 
 
-def compiled(name, precision="f64"):
+def compiled(name, precision="f64", functions="all"):
     """The module, compiled once."""
-    if (name, precision) not in _loaded:
-        folder = os.path.join(FOLDER, precision)
+    if (name, precision, functions) not in _loaded:
+        folder = os.path.join(FOLDER, precision + "_" + functions if functions != "all" else precision)
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, name + ".toml")
         with open(path, "w") as file:
             file.write("[model]\n" + MODELS[name])
-        subprocess.run([COMPILER, path, f"--precision={precision}", "-o", folder], check=True, stdout=subprocess.DEVNULL)
-        _loaded[name, precision] = imported(name, os.path.join(folder, name + ".py"))
-    return _loaded[name, precision]
+        subprocess.run([COMPILER, path, f"--precision={precision}", f"--functions={functions}", "-o", folder], check=True,
+                       stdout=subprocess.DEVNULL)
+        _loaded[name, precision, functions] = imported(name, os.path.join(folder, name + ".py"))
+    return _loaded[name, precision, functions]
 
 
 def imported(name, path):
@@ -132,6 +134,35 @@ class Arguments(unittest.TestCase):
         self.rejected(AttributeError, "vjp and step", lambda: vectors.loss)
         for call in (lambda: self.m.load("w"), lambda: self.m.save("w"), lambda: self.m.taps):
             self.rejected(NotImplementedError, "not supported yet", call)
+
+
+    def test_last_of_every_output(self):
+        m, x = compiled("vectors").Model(seed=2), random().standard_normal((3, 4, 16))
+        mask = np.array([[1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
+        last = m.forward(x, mask, last=True)
+        np.testing.assert_array_equal(last[:2], m.forward(x, mask)[[0, 1], [1, 3]])
+        self.assertFalse(last[2].any())
+        pair = compiled("attend").Model(seed=1)
+        memory, tgt = random().standard_normal((2, 3, 16)), random().standard_normal((2, 4, 16))
+        np.testing.assert_array_equal(pair.forward(memory, tgt, last=True), pair.forward(memory, tgt)[:, -1])
+        topic = compiled("topic").Model()
+        self.rejected(TypeError, "last=True, but a classifier", topic.forward, self.tokens, self.tokens * 0, last=True)
+
+    def test_what_was_left_out(self):
+        tokens = self.tokens
+        infer = compiled("language", functions="infer").Model(seed=3, threads=1)
+        np.testing.assert_array_equal(infer.forward(tokens), self.m.forward(tokens))
+        np.testing.assert_array_equal(infer.generate(tokens, max_new=2), self.m.generate(tokens, max_new=2))
+        self.assertEqual(infer.loss(tokens, targets=tokens), self.m.loss(tokens, targets=tokens))
+        for name in ("grads", "backward", "accumulate", "vjp", "step", "train_step", "zero_grad"):
+            self.assertFalse(hasattr(infer, name), name)
+        self.rejected(AttributeError, "compiled with --functions=infer", lambda: infer.train_step)
+        train = compiled("language", functions="train").Model(seed=3, threads=1)
+        self.assertEqual(train.train_step(tokens, targets=tokens), self.m.train_step(tokens, targets=tokens))
+        for name in ("logprobs", "generate", "decode", "reset_cache", "cache_lengths"):
+            self.assertFalse(hasattr(train, name), name)
+        self.rejected(AttributeError, "compiled with --functions=train", lambda: train.generate)
+        self.rejected(TypeError, "compiled with --functions=train", train.forward, tokens, last=True)
 
 
 class Parameters(unittest.TestCase):
@@ -277,6 +308,17 @@ class Generation(unittest.TestCase):
             with self.assertRaises(ValueError):
                 m.generate([[1], []])
 
+    def test_rows_of_different_lengths_draw_as_under_a_mask(self):
+        padded, maskless = compiled("padded").Model(seed=4), compiled("maskless").Model(seed=4)
+        rows, settings = [[1, 2, 3], [4], [5, 6]], {"max_new": 6, "temperature": 1.5, "seed": 2 ** 64 - 2}
+        mask = np.arange(3) < [[3], [1], [2]]
+        together = padded.generate(np.array([[1, 2, 3], [4, 0, 0], [5, 6, 0]]), mask=mask, **settings)
+        for m in (padded, maskless):
+            for row, result, whole in zip(rows, m.generate(rows, **settings), together):
+                np.testing.assert_array_equal(result, np.concatenate([row, whole[3:]]))
+            np.testing.assert_array_equal(m.generate(rows[:1], **settings)[0], together[0])
+        self.assertFalse(np.array_equal(padded.generate(rows[1:2], **settings)[0, 1:], together[1, 3:]))
+
     def test_eos_pads_and_stops(self):
         m = compiled("language").Model(seed=4)
         prompt = random().integers(11, size=(6, 1))
@@ -378,6 +420,9 @@ class Libraries(unittest.TestCase):
         self.assertEqual(sizes, sorted(sizes))
         with self.assertRaises(ValueError):
             m.workspace_bytes("training", B=1, T=1)
+        with self.assertRaisesRegex(ValueError, "T 9; T may be at most 8"):
+            m.workspace_bytes("train", B=1, T=9)
+        m.workspace_bytes("decode", B=1, T=8)
 
     def test_other_builds_and_places(self):
         compiled("language")

@@ -12,11 +12,13 @@
 // An element of C is a chain of fma over ascending k in each block, and the blocks' sums are added in their
 // order, whatever the tile's height and the task: a row alone has the same bits as in a batch. Sums in blocks
 // also keep the error of long reductions small, such as one over a vocabulary.
+// A few rows of form nt go past the panels (product_few_rows.h), with the same bits.
 #include "codegen/kernels/product.h"
 
 #include <optional>
 
 #include "codegen/activations.h"
+#include "codegen/kernels/product_few_rows.h"
 #include "codegen/kernels/product_tile.h"
 
 namespace tfc::codegen {
@@ -205,9 +207,32 @@ struct ProductEmitter {
     return block;
   }
 
+  bool has_epilogue() const { return !activation.empty() || !slope.empty() || residual_scale; }
+
+  /// The whole block past the panels (form nt).
+  void multiply_few_rows(const Block& block) {
+    const Val row = block.rows.all.first, height = block.rows.all.size();
+    const Ptr table{few_rows_table(k, depth_block), k.ir().getPtrTy()};
+    llvm::FunctionType* type = few_rows_function(k, depth_block, 1)->getFunctionType();
+    llvm::Value* begin = k.ir().CreateSelect((k.integer(kAccumulate) == 0).raw(), start.base,
+                                             llvm::ConstantPointerNull::get(k.ir().getPtrTy()));
+    const Val lda = k.integer(kLda), ldb = k.integer(kLdb), ldc = k.integer(kLdc);
+    k.ir().CreateCall(type, k.load(table, height - 1).raw(),
+                      {k.at(a, row * lda).base, lda.raw(), k.at(b, block.columns.first * ldb).base, ldb.raw(),
+                       k.at(c, row * ldc + block.columns.first).base, ldc.raw(), begin,
+                       block.columns.size().raw(), k.integer(kK).raw(), panels.base});
+    if (has_epilogue()) epilogue(block, row, height);
+  }
+
   void task(Val number) {
     const Block block = block_of(number);
     fill_start(block.columns);
+    if (form != "nt") return multiply_blocks(block);
+    k.if_(
+        block.rows.all.size() <= kFewRows, [&] { multiply_few_rows(block); }, [&] { multiply_blocks(block); });
+  }
+
+  void multiply_blocks(const Block& block) {
     k.loop("depths", block.depths.first, block.depths.last, depth_block, [&](Val d) {
       const Val depth = k.min(block.depths.last - d, k.index(depth_block));
       const Val begins = (d == block.depths.first) & (k.integer(kAccumulate) == 0);
@@ -217,7 +242,7 @@ struct ProductEmitter {
         const Val row = block.rows.all.first + tile * block.rows.height;
         const Val height = k.min(block.rows.height, block.rows.all.last - row);
         multiply_tile(block, tile, row, height, d, depth, begins);
-        if (activation.empty() && slope.empty() && !residual_scale) return;
+        if (!has_epilogue()) return;
         k.if_(d + depth == block.depths.last, [&] { epilogue(block, row, height); });
       });
     });

@@ -10,18 +10,6 @@ namespace {
 // steps ahead of the multiplications and spills accumulators; from a panel it does not.
 int depth_unroll(LeftOperand form) { return form == LeftOperand::Rows ? 1 : 2; }
 
-std::string type_suffix(KernelBuilder& k) { return "." + std::string(ir::dtype_name(k.real())); }
-
-/// The function of that name, made by `emit` where this module does not have it yet.
-llvm::Function* shared_function(KernelBuilder& k, const std::string& name, const std::string& signature,
-                                const std::function<void(KernelBuilder&)>& emit) {
-  llvm::Module& module = *k.function()->getParent();
-  if (llvm::Function* known = module.getFunction(name)) return known;
-  KernelBuilder helper(module, k.target(), name, k.real(), signature);
-  emit(helper);
-  return helper.finish();
-}
-
 std::string form_name(LeftOperand form) {
   return form == LeftOperand::Rows ? "tc.tile_rows" : "tc.tile_panel";
 }
@@ -101,26 +89,6 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
       });
 }
 
-/// Transposes a square of vectors: at distance d, the lanes whose index has bit d clear stay in the upper
-/// vector of each pair (i, i + d), the others move to the lower one.
-std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows) {
-  const int n = static_cast<int>(rows.size());
-  for (int d = 1; d < n; d *= 2) {
-    std::vector<int> upper, lower;
-    for (int j = 0; j < n; ++j) {
-      upper.push_back(j & d ? n + j - d : j);
-      lower.push_back(j & d ? n + j : j + d);
-    }
-    for (int i = 0; i < n; ++i) {
-      if (i & d) continue;
-      const Val a = rows[static_cast<size_t>(i)], b = rows[static_cast<size_t>(i + d)];
-      rows[static_cast<size_t>(i)] = k.shuffle(a, b, upper);
-      rows[static_cast<size_t>(i + d)] = k.shuffle(a, b, lower);
-    }
-  }
-  return rows;
-}
-
 void emit_pack_transposed(KernelBuilder& k, int width) {
   const int lanes = tile_shape(k.target(), k.real()).lanes;
   const Ptr source = k.pointer(0), panel = k.pointer(2);
@@ -136,8 +104,10 @@ void emit_pack_transposed(KernelBuilder& k, int width) {
         k.store(panel, (d + j) * width + first, vectors[static_cast<size_t>(j)]);
     };
     const Val whole = depth / lanes * lanes;
-    k.loop("depth", k.index(0), whole, lanes,
-           [&](Val d) { block(d, [&](Ptr p) { return k.load_vector(p, d, lanes); }); });
+    k.loop("depth", k.index(0), whole, lanes, [&](Val d) {
+      for (const Ptr& p : column) k.prefetch(p, ld * width + d, /*locality=*/2);
+      block(d, [&](Ptr p) { return k.load_vector(p, d, lanes); });
+    });
     k.if_(whole < depth, [&] {
       const Val mask = k.first_lanes_mask(depth - whole, lanes);
       block(whole, [&](Ptr p) { return k.load_vector(p, whole, lanes, mask); });
@@ -188,6 +158,48 @@ void emit_copy_rows(KernelBuilder& k) {
 
 }  // namespace
 
+llvm::Function* shared_function(KernelBuilder& k, const std::string& name, const std::string& signature,
+                                const std::function<void(KernelBuilder&)>& emit) {
+  llvm::Module& module = *k.function()->getParent();
+  const std::string full = name + "." + std::string(ir::dtype_name(k.real()));
+  if (llvm::Function* known = module.getFunction(full)) return known;
+  KernelBuilder helper(module, k.target(), full, k.real(), signature);
+  emit(helper);
+  return helper.finish();
+}
+
+llvm::Value* function_table(KernelBuilder& k, const std::string& name, int count,
+                            const std::function<llvm::Function*(int height)>& function) {
+  llvm::Module& module = *k.function()->getParent();
+  const std::string full = name + "." + std::string(ir::dtype_name(k.real()));
+  if (llvm::GlobalVariable* known = module.getNamedGlobal(full)) return known;
+  std::vector<llvm::Constant*> functions;
+  for (int height = 1; height <= count; ++height) functions.push_back(function(height));
+  auto* type = llvm::ArrayType::get(k.ir().getPtrTy(), functions.size());
+  return new llvm::GlobalVariable(module, type, /*isConstant=*/true, llvm::GlobalValue::InternalLinkage,
+                                  llvm::ConstantArray::get(type, functions), full);
+}
+
+/// At distance d, the lanes whose index has bit d clear stay in the upper vector of each pair (i, i + d), the others
+/// move to the lower one.
+std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows) {
+  const int n = static_cast<int>(rows.size());
+  for (int d = 1; d < n; d *= 2) {
+    std::vector<int> upper, lower;
+    for (int j = 0; j < n; ++j) {
+      upper.push_back(j & d ? n + j - d : j);
+      lower.push_back(j & d ? n + j : j + d);
+    }
+    for (int i = 0; i < n; ++i) {
+      if (i & d) continue;
+      const Val a = rows[static_cast<size_t>(i)], b = rows[static_cast<size_t>(i + d)];
+      rows[static_cast<size_t>(i)] = k.shuffle(a, b, upper);
+      rows[static_cast<size_t>(i + d)] = k.shuffle(a, b, lower);
+    }
+  }
+  return rows;
+}
+
 TileShape tile_shape(const Target& target, ir::DType real) {
   TileShape shape{};
   shape.rows = target.registers >= 32 ? 14 : 6;
@@ -198,35 +210,26 @@ TileShape tile_shape(const Target& target, ir::DType real) {
 }
 
 llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height) {
-  const std::string name = form_name(form) + type_suffix(k) + "." + std::to_string(height);
-  return shared_function(k, name, "pippipii",
+  return shared_function(k, form_name(form) + "." + std::to_string(height), "pippipii",
                          [&](KernelBuilder& helper) { emit_tile(helper, form, height); });
 }
 
 llvm::Value* tile_table(KernelBuilder& k, LeftOperand form) {
-  llvm::Module& module = *k.function()->getParent();
-  const std::string name = form_name(form) + "s" + type_suffix(k);
-  if (llvm::GlobalVariable* known = module.getNamedGlobal(name)) return known;
-  std::vector<llvm::Constant*> tiles;
-  for (int height = 1; height <= tile_shape(k.target(), k.real()).rows; ++height) {
-    tiles.push_back(tile_function(k, form, height));
-  }
-  auto* type = llvm::ArrayType::get(k.ir().getPtrTy(), tiles.size());
-  return new llvm::GlobalVariable(module, type, /*isConstant=*/true, llvm::GlobalValue::InternalLinkage,
-                                  llvm::ConstantArray::get(type, tiles), name);
+  return function_table(k, form_name(form) + "s", tile_shape(k.target(), k.real()).rows,
+                        [&](int height) { return tile_function(k, form, height); });
 }
 
 llvm::Function* pack_rows_function(KernelBuilder& k, int width) {
-  return shared_function(k, "tc.pack_rows" + type_suffix(k) + "." + std::to_string(width), "pipiiiii",
+  return shared_function(k, "tc.pack_rows." + std::to_string(width), "pipiiiii",
                          [&](KernelBuilder& helper) { emit_pack_rows(helper, width); });
 }
 
 llvm::Function* copy_rows_function(KernelBuilder& k) {
-  return shared_function(k, "tc.copy_rows" + type_suffix(k), "pipiii", emit_copy_rows);
+  return shared_function(k, "tc.copy_rows", "pipiii", emit_copy_rows);
 }
 
 llvm::Function* pack_transposed_function(KernelBuilder& k, int width) {
-  return shared_function(k, "tc.pack_transposed" + type_suffix(k) + "." + std::to_string(width), "pipii",
+  return shared_function(k, "tc.pack_transposed." + std::to_string(width), "pipii",
                          [&](KernelBuilder& helper) { emit_pack_transposed(helper, width); });
 }
 

@@ -17,6 +17,17 @@ struct TileShape {
 };
 TileShape tile_shape(const Target& target, ir::DType real);
 
+/// The helper of that name for this real type, made by `emit` where the module does not have it yet.
+llvm::Function* shared_function(KernelBuilder& k, const std::string& name, const std::string& signature,
+                                const std::function<void(KernelBuilder&)>& emit);
+
+/// Functions of heights 1..count as a constant array.
+llvm::Value* function_table(KernelBuilder& k, const std::string& name, int count,
+                            const std::function<llvm::Function*(int height)>& function);
+
+/// Transposes a square of vectors.
+std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows);
+
 /// How a tile reads A: in place by rows (element (r, d) at r * lda + d), or from a packed panel [depth,
 /// panel_rows].
 enum class LeftOperand { Rows, Panel };
@@ -34,8 +45,9 @@ llvm::Value* tile_table(KernelBuilder& k, LeftOperand form);
 /// columns.
 llvm::Function* pack_rows_function(KernelBuilder& k, int width);
 
-/// fn(source, ld, panel, columns, depth): panel[d][c] = source[c * ld + d], `width` elements wide. Columns
-/// past the last repeat it. Writes up to one vector of rows past `depth`.
+/// fn(source, ld, panel, columns, depth): panel[d][c] = source[c * ld + d], `width` elements wide. Columns past the last
+/// repeat it. Writes up to one vector of rows past `depth`. Meanwhile the columns behind, of the next panel, are fetched
+/// into the second-level cache: short pieces of many rows are not foreseen by the hardware.
 llvm::Function* pack_transposed_function(KernelBuilder& k, int width);
 
 /// fn(source, ld, copy, rows, depth, stride): copy[r * stride + d] = source[r * ld + d].

@@ -145,6 +145,8 @@ TEST_P(ProductTest, AllDepths) {
     for (int64_t k = 1; k <= 70; ++k) {
       check<float>({form, GetParam(), 17, 33, k});
       check<double>({form, GetParam(), 9, 21, k});
+      check<float>({form, GetParam(), 1 + k % 4, 33, k});  // past the panels
+      check<double>({form, GetParam(), 1 + k % 4, 21, k});
     }
   }
 }
@@ -177,20 +179,30 @@ TEST_P(ProductTest, RowsFarApart) {
 }
 
 // A row alone, in any batch and in any block of rows has the same bits.
+template <typename Real>
+void check_blocks_of_rows(Case test) {
+  Operands<Real> o(test);
+  multiply(test, o, o.c.data.data(), test.m, o.a.data.data());
+  for (int64_t row_blocks : {2, 5, 16, 20, 31, 61}) {
+    Operands<Real> again(test);
+    test.row_blocks = row_blocks;
+    multiply(test, again, again.c.data.data(), test.m, again.a.data.data());
+    EXPECT_EQ(o.c.data, again.c.data) << test.text();
+  }
+}
+
 TEST_P(ProductTest, RowsDoNotDependOnTheBatch) {
   for (const char* form : {"nt", "nn"}) {
     for (int64_t rows_apart : {0, 449}) {  // in place, and copied
       Case test{form, GetParam(), 61, 45, 63};
       test.bias = true, test.padding = rows_apart;
+      check_blocks_of_rows<float>(test);
+      check_blocks_of_rows<double>(test);
+      Case adds = test;
+      adds.bias = false, adds.accumulate = true;
+      check_blocks_of_rows<float>(adds);
       Operands<float> o(test);
       multiply(test, o, o.c.data.data(), test.m, o.a.data.data());
-      for (int64_t row_blocks : {2, 5, 61}) {
-        Operands<float> again(test);
-        test.row_blocks = row_blocks;
-        multiply(test, again, again.c.data.data(), test.m, again.a.data.data());
-        EXPECT_EQ(o.c.data, again.c.data) << test.text();
-      }
-      test.row_blocks = 1;
       for (int64_t row : {0, 1, 13, 14, 37, 60}) {
         std::vector<float> alone(static_cast<size_t>(o.c.stride));
         multiply(test, o, alone.data(), 1, &o.a.at(row, 0));
@@ -322,7 +334,7 @@ TEST_P(ProductTest, TilesDoNotSpill) {
           GetParam())
           .assembly();
   const std::string height = GetParam() == "x86-64-v4" ? "14" : "6";
-  const std::string name = "tc.tile_rows.f32." + height;
+  const std::string name = "tc.tile_rows." + height + ".f32";
   const size_t begin = text.find("\n" + name + ":"), end = text.find(".size\t" + name, begin);
   ASSERT_NE(begin, std::string::npos);
   ASSERT_NE(end, std::string::npos);

@@ -93,15 +93,6 @@ def tanh_tail(z):  # (tanh x - x) / x^3
     return -mp.mpf(1) / 3 + 2 * z / 15 if z < mp.mpf("1e-15") else (mp.tanh(x) - x) / x**3
 
 
-def erf_tail(z):  # erf x / x - 1
-    x = mp.sqrt(z)
-    return 2 / mp.sqrt(mp.pi) * (1 - z / 3) - 1 if z < mp.mpf("1e-15") else mp.erf(x) / x - 1
-
-
-def erfc_exponent(t, middle, half):  # log erfc at middle + half * t
-    return mp.log(mp.erfc(middle + half * t))
-
-
 def sin_tail(z):
     x = mp.sqrt(z)
     return -mp.mpf(1) / 6 + z / 120 if z < mp.mpf("1e-15") else (mp.sin(x) - x) / x**3
@@ -111,15 +102,16 @@ def cos_tail(z):
     return mp.mpf(1) / 24 - z / 720 if z < mp.mpf("1e-15") else (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2
 
 
-def fit_erfcx():  # erfc x * exp(x^2) for 1 <= x <= 6, in u = (x - 2.5) / (x + 2.5); Chebyshev is close enough here
-    c = mp.mpf("2.5")
-
+def fit_mills(single):  # (1 - cdf t) / e^(-t^2/2) of the standard normal distribution, in u = (t - 4) / (t + 4)
     def of_u(u):
-        x = c * (1 + u) / (1 - u)
-        return mp.erfc(x) * mp.exp(x * x)
+        t = 4 * (1 + u) / (1 - u)
+        return mp.exp(t * t / 2) * mp.erfc(t / mp.sqrt(2)) / 2
 
-    coefficients = mp.chebyfit(of_u, [(1 - c) / (1 + c), (6 - c) / (6 + c)], 15)
-    print(f"// erfcx: degree 14\n{{{', '.join(repr(float(x)) for x in coefficients[::-1])}}}")
+    farthest, degree = (mp.mpf("13.2"), 8) if single else (mp.mpf("37.6"), 20)
+    # Chebyshev is close enough here.
+    coefficients, worst = mp.chebyfit(of_u, [-1, (farthest - 4) / (farthest + 4)], degree + 1, error=True)
+    text = ", ".join(repr(float(round_to(c, single))) for c in coefficients[::-1])
+    print(f"// mills: degree {degree}, error 2^{mp.nstr(mp.log(worst, 2), 4)}\n{{{text}}}")
 
 
 def all_fits(single):
@@ -127,14 +119,8 @@ def all_fits(single):
     fit("exp_tail", exp_tail, lambda r: r * r / mp.exp(r) + mp.mpf("1e-4"), -half_ln2, half_ln2, 4 if single else 10, single)
     fit("log_tail", log_tail, lambda z: z, 0, (3 - 2 * mp.sqrt(2)) ** 2 * mp.mpf("1.001"), 2 if single else 6, single)
     fit("tanh_tail", tanh_tail, lambda z: z, 0, mp.mpf("0.39063"), 4 if single else 11, single)
-    edge = mp.mpf("0.92") if single else mp.mpf(1)
-    fit("erf_tail", erf_tail, lambda z: one, 0, edge**2 * mp.mpf("1.0001"), 5 if single else 11, single)
-    if single:
-        middle, half = mp.mpf("2.46"), mp.mpf("1.54")
-        fit("erfc_exponent", lambda t: erfc_exponent(t, middle, half), lambda t: mp.erfc(middle + half * t), -1, 1, 8,
-            single)
+    fit_mills(single)
     if not single:
-        fit_erfcx()
         quarter = (mp.pi / 4 * mp.mpf("1.0001")) ** 2
         fit("sin_tail", sin_tail, lambda z: z, 0, quarter, 5, single)
         fit("cos_tail", cos_tail, lambda z: z * z, 0, quarter, 5, single)

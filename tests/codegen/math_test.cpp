@@ -154,10 +154,31 @@ TEST(Math, TanhIsCloseAtEveryExponent) {
   expect_within<double>("tanh", codegen::tanh, exact, every_exponent<double>(-70, 20, kPoints), 2.5);
 }
 
-TEST(Math, ErfIsCloseAtEveryExponent) {
-  auto exact = [](long double x) { return std::erf(x); };
-  expect_within<float>("erf", codegen::erf, exact, every_exponent<float>(-60, 127, 2000), 3);
-  expect_within<double>("erf", codegen::erf, exact, every_exponent<double>(-70, 20, kPoints), 2.5);
+Val normal_cdf(Val x) { return codegen::normal(x).cdf; }
+Val normal_density(Val x) { return codegen::normal(x).density; }
+
+template <class T>
+void expect_normal(const std::vector<T>& all, long double absolute) {
+  const auto cdf = [](long double x) { return std::erfc(-x / std::sqrt(2.0L)) / 2; };
+  const auto density = [](long double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0L)); };
+  for (const std::string& level : runnable_levels()) {
+    const std::vector<T> share = run(normal_cdf, level, all), height = run(normal_density, level, all);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto x = static_cast<long double>(all[i]);
+      const auto check = [&](T found, long double exact, const char* what) {
+        EXPECT_LE(std::fabs(static_cast<long double>(found) - exact), absolute) << what << " at " << x << ", " << level;
+        if (exact < static_cast<long double>(4 * std::numeric_limits<T>::min())) return;
+        EXPECT_LE(ulps(found, exact), 6 + x * x) << what << " at " << x << ", " << level;
+      };
+      check(share[i], cdf(x), "cdf");
+      check(height[i], density(x), "density");
+    }
+  }
+}
+
+TEST(Math, TheNormalDistributionIsCloseAtEveryExponent) {
+  expect_normal<float>(every_exponent<float>(-60, 127, 2000), 1.5e-7L);
+  expect_normal<double>(every_exponent<double>(-70, 20, 2000), 4e-16L);
 }
 
 TEST(Math, SigmoidIsCloseAtEveryExponent) {
@@ -214,7 +235,8 @@ TEST(Math, InfinitiesZerosAndNaNAreExact) {
       {codegen::exp_nonpositive, {{0, 1}, {-inf, 0}, {nan, nan}}},
       {codegen::log, {{1, 0}, {0, -inf}, {-0.0, -inf}, {inf, inf}, {-1, nan}, {-inf, nan}, {nan, nan}}},
       {codegen::tanh, {{0, 0}, {inf, 1}, {-inf, -1}, {nan, nan}, {100, 1}}},
-      {codegen::erf, {{0, 0}, {inf, 1}, {-inf, -1}, {nan, nan}, {100, 1}, {-7, -1}}},
+      {normal_cdf, {{inf, 1}, {-inf, 0}, {nan, nan}, {100, 1}, {-40, 0}}},
+      {normal_density, {{inf, 0}, {-inf, 0}, {nan, nan}, {100, 0}}},
       {codegen::sigmoid, {{0, 0.5}, {inf, 1}, {-inf, 0}, {nan, nan}}},
   };
   for (const auto& [function, pairs] : cases) {
@@ -226,7 +248,7 @@ TEST(Math, InfinitiesZerosAndNaNAreExact) {
 TEST(Math, ScalarsHaveTheBitsOfVectors) {
   std::vector<float> x = every_exponent<float>(-20, 8, 200);
   for (const std::string& level : runnable_levels()) {
-    for (Function f : {codegen::exp, codegen::tanh, codegen::erf, codegen::sigmoid}) {
+    for (Function f : {codegen::exp, codegen::tanh, normal_cdf, codegen::sigmoid}) {
       EXPECT_EQ(run(f, level, x), run(f, level, x, true)) << level;
     }
   }
@@ -235,7 +257,7 @@ TEST(Math, ScalarsHaveTheBitsOfVectors) {
 TEST(Math, NoLibraryIsCalled) {
   for (const std::string& level : runnable_levels()) {
     for (DType real : {DType::F32, DType::F64}) {
-      for (Function f : {codegen::exp, codegen::log, codegen::tanh, codegen::erf, codegen::sigmoid,
+      for (Function f : {codegen::exp, codegen::log, codegen::tanh, normal_cdf, codegen::sigmoid,
                          codegen::rsqrt, codegen::exp_nonpositive, sine}) {
         EXPECT_EQ(map_kernel(f, real, level).assembly().find("call"), std::string::npos) << level;
       }

@@ -17,7 +17,7 @@ Val rsqrt(Val x);    // 1 / sqrt(x), both rounded: 1.5
 /// exp for x <= 0 or NaN: softmax weights. The same bits as exp there.
 Val exp_nonpositive(Val x);
 
-/// The standard normal distribution up to x, and its density. Absolute errors below 1.5e-7 (float), 4e-16 (double); of
+/// The standard normal distribution up to x, and its density. Absolute errors below 2e-7 (float), 4e-16 (double); of
 /// small tails also relative ones, below (6 + x^2) units of the last place. Tails that are no normal number are 0.
 struct Normal {
   Val cdf, density;

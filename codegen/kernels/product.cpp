@@ -110,12 +110,19 @@ struct ProductEmitter {
 
   Ptr panel(Val strip) { return k.at(panels, strip * (depth_block * shape.columns)); }
 
-  void pack_b(Range columns, Val strips, Val d, Val depth) {
-    const Val ldb = k.integer(kLdb);
+  /// From a block of depth to the next, where there is one.
+  Val ahead(const Block& block, Val d, Val depth, Val ld) {
+    return k.select(d + depth < block.depths.last, depth * ld, k.index(0));
+  }
+
+  void pack_b(const Block& block, Val d, Val depth) {
+    const Range& columns = block.columns;
+    const Val ldb = k.integer(kLdb), strips = block.strips;
     if (form != "nt") {
       call(pack_rows_function(k, shape.columns),
            {k.at(b, d * ldb + columns.first).base, ldb.raw(), panels.base, columns.size().raw(), depth.raw(),
-            strips.raw(), k.index(shape.columns).raw(), k.index(depth_block * shape.columns).raw()});
+            strips.raw(), k.index(shape.columns).raw(), k.index(depth_block * shape.columns).raw(),
+            ahead(block, d, depth, ldb).raw()});
       return;
     }
     k.loop("pack", strips, [&](Val strip) {
@@ -127,12 +134,13 @@ struct ProductEmitter {
   }
 
   /// All of the block's columns of Y as panels of rows of A (form tn).
-  void pack_a(const RowTiles& rows, Val d, Val depth) {
+  void pack_a(const Block& block, Val d, Val depth) {
+    const RowTiles& rows = block.rows;
     const Val lda = k.integer(kLda);
     call(pack_rows_function(k, shape.panel_rows),
          {k.at(a, d * lda + rows.all.first).base, lda.raw(), panel_a.base,
           (k.integer(kM) - rows.all.first).raw(), depth.raw(), rows.count.raw(), rows.height.raw(),
-          k.index(depth_block * shape.panel_rows).raw()});
+          k.index(depth_block * shape.panel_rows).raw(), ahead(block, d, depth, lda).raw()});
   }
 
   /// Tile `tile`'s part of A in place, or a copy where its rows would all fall on the same few sets of the
@@ -161,7 +169,9 @@ struct ProductEmitter {
     const Ptr table{tile_table(k, operand), k.ir().getPtrTy()};
     llvm::FunctionType* type = tile_function(k, operand, 1)->getFunctionType();
     llvm::Value* function = k.load(table, height - 1).raw();
-    const Val ldc = k.integer(kLdc);
+    const Val ldc = k.integer(kLdc), lda = k.integer(kLda);
+    const Val last = tile + 1 == block.rows.count;  // then the first of the next block of depth
+    const Ptr next = k.at(a, k.select(last, block.rows.all.first, row + height) * lda + k.select(last, d + depth, d));
     k.loop("strip", block.strips, [&](Val strip) {
       const Val offset = strip * shape.columns;
       const Ptr target = k.at(block.out, row * ldc + block.columns.first + offset);
@@ -169,7 +179,7 @@ struct ProductEmitter {
                                                llvm::ConstantPointerNull::get(k.ir().getPtrTy()));
       k.ir().CreateCall(type, function,
                         {rows.base, stride.raw(), panel(strip).base, target.base, ldc.raw(), begin,
-                         depth.raw(), (block.columns.size() - offset).raw()});
+                         depth.raw(), (block.columns.size() - offset).raw(), next.base, lda.raw()});
     });
   }
 
@@ -236,8 +246,8 @@ struct ProductEmitter {
     k.loop("depths", block.depths.first, block.depths.last, depth_block, [&](Val d) {
       const Val depth = k.min(block.depths.last - d, k.index(depth_block));
       const Val begins = (d == block.depths.first) & (k.integer(kAccumulate) == 0);
-      pack_b(block.columns, block.strips, d, depth);
-      if (form == "tn") pack_a(block.rows, d, depth);
+      pack_b(block, d, depth);
+      if (form == "tn") pack_a(block, d, depth);
       k.loop("tile", block.rows.count, [&](Val tile) {
         const Val row = block.rows.all.first + tile * block.rows.height;
         const Val height = k.min(block.rows.height, block.rows.all.last - row);

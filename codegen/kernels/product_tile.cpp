@@ -6,9 +6,10 @@ namespace tfc::codegen {
 
 namespace {
 
-// Steps of depth in one iteration of a tile's loop. With A in place LLVM schedules the addresses of several
-// steps ahead of the multiplications and spills accumulators; from a panel it does not.
-int depth_unroll(LeftOperand form) { return form == LeftOperand::Rows ? 1 : 2; }
+// Steps of depth in one iteration of a tile's loop with A in a panel. With A in place LLVM schedules the addresses of
+// several steps ahead of the multiplications and spills accumulators.
+constexpr int kPanelUnroll = 2;
+constexpr int64_t kLineBytes = 64;  // of a cache
 
 std::string form_name(LeftOperand form) {
   return form == LeftOperand::Rows ? "tc.tile_rows" : "tc.tile_panel";
@@ -54,7 +55,7 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
     sums.each([&](Var& sum, int, int half) { sum.set(k.load_vector(start, k.index(half * lanes), lanes)); });
   });
 
-  k.unrolled_loop("depth", k.index(0), depth, depth_unroll(form), [&](Val d) {
+  const auto multiply = [&](Val d) {
     const Val b0 = k.load_vector(b, d * n, lanes), b1 = k.load_vector(b, d * n + lanes, lanes);
     for (int row = 0; row < height; ++row) {
       const Val at = form == LeftOperand::Panel ? d * shape.panel_rows + row : lda * row + d;
@@ -62,7 +63,18 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
       sums.at(row, 0).set(k.fma(x, b0, sums.at(row, 0).get()));
       sums.at(row, 1).set(k.fma(x, b1, sums.at(row, 1).get()));
     }
-  });
+  };
+  if (form == LeftOperand::Panel) {
+    k.unrolled_loop("depth", k.index(0), depth, kPanelUnroll, multiply);
+  } else {
+    const Ptr next = k.pointer(8);
+    const Val ld_next = k.integer(9);
+    const int64_t line = kLineBytes / ir::dtype_bytes(k.real());
+    k.loop("line", k.index(0), depth, line, [&](Val first) {
+      for (int row = 0; row < height; ++row) k.prefetch(next, ld_next * row + first, /*locality=*/2);
+      k.loop("depth", first, k.min(first + line, depth), 1, multiply);
+    });
+  }
 
   // Element by element, so that no sum waits for its turn in memory.
   auto finish = [&](const std::function<Val(Val at, int half)>& load,
@@ -119,9 +131,10 @@ void emit_pack_rows(KernelBuilder& k, int width) {
   const int lanes = tile_shape(k.target(), k.real()).lanes;
   const Ptr source = k.pointer(0), panels = k.pointer(2);
   const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4), count = k.integer(5),
-            step = k.integer(6), stride = k.integer(7);
+            step = k.integer(6), stride = k.integer(7), ahead = k.integer(8);
   auto copy = [&](Val panel, Val d, const std::function<Val(Val from, int first)>& load) {
     for (int first = 0; first < width; first += lanes) {
+      k.prefetch(source, ahead + d * ld + panel * step + first, /*locality=*/2);
       k.store(panels, panel * stride + d * width + first, load(d * ld + panel * step, first));
     }
   };
@@ -210,7 +223,7 @@ TileShape tile_shape(const Target& target, ir::DType real) {
 }
 
 llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height) {
-  return shared_function(k, form_name(form) + "." + std::to_string(height), "pippipii",
+  return shared_function(k, form_name(form) + "." + std::to_string(height), "pippipiipi",
                          [&](KernelBuilder& helper) { emit_tile(helper, form, height); });
 }
 
@@ -220,7 +233,7 @@ llvm::Value* tile_table(KernelBuilder& k, LeftOperand form) {
 }
 
 llvm::Function* pack_rows_function(KernelBuilder& k, int width) {
-  return shared_function(k, "tc.pack_rows." + std::to_string(width), "pipiiiii",
+  return shared_function(k, "tc.pack_rows." + std::to_string(width), "pipiiiiii",
                          [&](KernelBuilder& helper) { emit_pack_rows(helper, width); });
 }
 

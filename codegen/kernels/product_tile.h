@@ -32,17 +32,18 @@ std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows);
 /// panel_rows].
 enum class LeftOperand { Rows, Panel };
 
-/// fn(a, lda, b, c, ldc, start, depth, columns): C[h, columns] = start + A B, for a panel B [depth, tile
-/// columns]; `start` [tile columns] is what every row begins with, null: C += A B. Each element is one chain
-/// of fma over ascending depth that begins with `start` or zero, the same for every height and form.
+/// fn(a, lda, b, c, ldc, start, depth, columns, next, ld_next): C[h, columns] = start + A B, for a panel B [depth, tile
+/// columns]; `start` [tile columns] is what every row begins with, null: C += A B. Each element is one chain of fma
+/// over ascending depth that begins with `start` or zero, the same for every height and form. In form Rows the next
+/// tile's rows, at `next`, are fetched into the second-level cache meanwhile.
 llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height);
 
 /// The tiles of heights 1..rows as a constant array of functions.
 llvm::Value* tile_table(KernelBuilder& k, LeftOperand form);
 
-/// fn(source, ld, panels, columns, depth, count, step, stride): panel p of `count`, at panels + p * stride,
-/// gets panel[d][c] = source[d * ld + p * step + c], `width` elements wide; zeros where p * step + c >=
-/// columns.
+/// fn(source, ld, panels, columns, depth, count, step, stride, ahead): panel p of `count`, at panels + p * stride, gets
+/// panel[d][c] = source[d * ld + p * step + c], `width` elements wide; zeros where p * step + c >= columns. Meanwhile
+/// what lies `ahead` elements further, for the next call, is fetched into the second-level cache.
 llvm::Function* pack_rows_function(KernelBuilder& k, int width);
 
 /// fn(source, ld, panel, columns, depth): panel[d][c] = source[c * ld + d], `width` elements wide. Columns past the last

@@ -177,7 +177,7 @@ void expect_normal(const std::vector<T>& all, long double absolute) {
 }
 
 TEST(Math, TheNormalDistributionIsCloseAtEveryExponent) {
-  expect_normal<float>(every_exponent<float>(-60, 127, 2000), 1.5e-7L);
+  expect_normal<float>(every_exponent<float>(-60, 127, 2000), 2e-7L);
   expect_normal<double>(every_exponent<double>(-70, 20, 2000), 4e-16L);
 }
 

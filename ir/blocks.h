@@ -46,7 +46,7 @@ namespace tfc::ir {
 //   tied "tok_emb.weight", or "" for a weight of its own   pool "first" | "mean" | "last" (classifier)
 //   -> f[B,T,V] | f[B,classes] | f[B,T,D]
 // block.loss (the head's result, targets)   ignore_index, smoothing -> sum f64[], count f64[]
-//   The mask is that of the targets' tokens; a classifier has none here.
+//   What the head masks does not count.
 //
 // Module::facts
 //   kind "decoder" | "encoder" | "encoder-decoder"   d_model   layers (decoder, encoder)   encoder_layers

@@ -223,7 +223,9 @@ void expect_special(Function f, const std::vector<std::pair<double, double>>& pa
     for (size_t i = 0; i < x.size(); ++i) {
       const T wanted = static_cast<T>(pairs[i].second);
       EXPECT_EQ(std::isnan(y[i]), std::isnan(wanted)) << x[i] << " gave " << y[i] << " at " << level;
-      if (!std::isnan(wanted)) EXPECT_EQ(y[i], wanted) << x[i] << " at " << level;
+      if (!std::isnan(wanted)) {
+        EXPECT_EQ(y[i], wanted) << x[i] << " at " << level;
+      }
     }
   }
 }

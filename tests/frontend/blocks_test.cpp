@@ -66,7 +66,7 @@ TEST(Blocks, PlainDecoder) {
   EXPECT_EQ(operands(module, "layers.0"), "embedding _ mask");
   EXPECT_EQ(operands(module, "layers.3"), "layers.2 _ mask");
   EXPECT_EQ(operands(module, "final_norm"), "layers.3");
-  EXPECT_EQ(operands(module, "loss"), "head targets mask");
+  EXPECT_EQ(operands(module, "loss"), "head targets");
   const ir::Attributes& layer = node(module, "layers.2").attributes;
   EXPECT_EQ(layer.text("prefix"), "layers.2");
   EXPECT_FALSE(layer.flag("cross"));

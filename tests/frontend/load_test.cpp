@@ -141,7 +141,9 @@ TEST(Files, DumpsMayBeLarge) {
     const auto file = read_source(stem + ending, error);
     std::remove((stem + ending).c_str());
     ASSERT_EQ(file != nullptr, ending == std::string(".tcir"));
-    if (file) EXPECT_TRUE(file->text == text);
+    if (file) {
+      EXPECT_TRUE(file->text == text);
+    }
   }
   EXPECT_NE(error.find("it is larger than 4 MiB"), std::string::npos) << error;
 }

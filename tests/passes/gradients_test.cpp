@@ -189,7 +189,9 @@ TEST(Gradients, MaskedPositionsAreNeverRead) {
   }
   const ir::Tensor& dx = clean.output("grad_x");
   for (int64_t i = 0; i < mask.elements(); ++i) {
-    if (mask[i] == 0) EXPECT_EQ(dx.row(i)[0], 0.0);
+    if (mask[i] == 0) {
+      EXPECT_EQ(dx.row(i)[0], 0.0);
+    }
   }
 }
 

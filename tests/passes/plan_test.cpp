@@ -144,7 +144,9 @@ TEST(Plan, GradientsAndCachesAreUpdatedInTheirOwnMemory) {
     }
   }
   for (const ir::Parameter& parameter : module.parameters) {
-    if (!parameter.joins_previous) EXPECT_TRUE(offsets.contains(parameter.offset * 8)) << parameter.name;
+    if (!parameter.joins_previous) {
+      EXPECT_TRUE(offsets.contains(parameter.offset * 8)) << parameter.name;
+    }
   }
   for (const ir::External& external : train.externals) EXPECT_FALSE(external.name.starts_with("grads:"));
 

@@ -30,20 +30,6 @@ void check(const llvm::Module& module) {
   TFC_CHECK(!llvm::verifyModule(module, &stream), "the generated LLVM module is malformed: " + stream.str());
 }
 
-/// Where things stand in the user's file makes no difference to a library.
-void forget_places(ir::Graph& graph) {
-  for (const ir::NodeId id : graph.nodes()) {
-    graph.node(id).place = {};
-    if (graph.node(id).body) forget_places(*graph.node(id).body);
-  }
-}
-
-std::string text_without_places(ir::Module module) {
-  for (ir::Entry& entry : module.entries) forget_places(entry.graph);
-  for (ir::Parameter& parameter : module.parameters) parameter.place = {};
-  return ir::print(module);
-}
-
 bool needs_runtime(const CompileRequest& request) {
   return request.object || request.archive || request.shared || request.llvm_opt || request.assembly;
 }
@@ -51,7 +37,8 @@ bool needs_runtime(const CompileRequest& request) {
 }  // namespace
 
 uint64_t build_id(const ir::Module& planned, const Target& target, int optimisation) {
-  const std::string text = text_without_places(planned) + '\0' + target.cpu + '\0' + target.tune + '\0' +
+  // Where things stand in the user's file makes no difference to a library.
+  const std::string text = ir::print(planned, ir::Places::Without) + '\0' + target.cpu + '\0' + target.tune + '\0' +
                            std::to_string(optimisation) + '\0' + std::to_string(runtime_hash());
   const uint64_t hash = llvm::xxh3_64bits(text);
   return hash == 0 ? 1 : hash;  // 0 means "any build" to NAME_api

@@ -48,18 +48,26 @@ Constant* ConstantData::doubles(const std::string& name, const std::vector<doubl
   return result;
 }
 
-Constant* ConstantData::program(const ir::Dim& expression) {
-  auto [known, added] = programs_.emplace(expression.text(), static_cast<int64_t>(code_.size()));
-  if (added) expression.encode(code_);
-  return i64(known->second);
+Constant* ConstantData::bytes(const std::string& name, const void* data, size_t size) {
+  if (size == 0) return null_pointer();
+  const llvm::StringRef text(static_cast<const char*>(data), size);
+  auto* result = global(name, llvm::ConstantDataArray::getString(context_, text, /*AddNull=*/false));
+  result->setAlignment(llvm::Align(16));
+  return result;
 }
 
-Constant* ConstantData::code_array() { return global("code", llvm::ConstantDataArray::get(context_, code_)); }
+int64_t ConstantData::program(const ir::Dim& expression) {
+  auto [known, added] = programs_.emplace(expression, static_cast<int64_t>(code_.size()));
+  if (added) expression.encode(code_);
+  return known->second;
+}
 
-Constant* ConstantData::string_index(const std::string& value) {
-  auto [known, added] = string_numbers_.emplace(value, static_cast<int64_t>(strings_.size()));
+Constant* ConstantData::code_array() { return plain_array("code", code_); }
+
+int32_t ConstantData::string_index(const std::string& value) {
+  auto [known, added] = string_numbers_.emplace(value, static_cast<int32_t>(strings_.size()));
   if (added) strings_.push_back(text(value));
-  return i32(known->second);
+  return known->second;
 }
 
 Constant* ConstantData::strings_array() { return array("strings", strings_); }

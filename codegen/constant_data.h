@@ -3,6 +3,8 @@
 
 #include <map>
 #include <string>
+#include <type_traits>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/dim.h"
@@ -26,24 +28,32 @@ class ConstantData {
   llvm::Constant* array_value(std::vector<llvm::Constant*> elements);  // inline array member; not empty
   /// A constant global array; its address. Null pointer when empty.
   llvm::Constant* array(const std::string& name, const std::vector<llvm::Constant*>& elements);
+  /// The same of structs without pointers, as the bytes that they are here: host and target are little-endian, and
+  /// LLVM takes its time over a constant for each member.
+  template <typename Struct>
+  llvm::Constant* plain_array(const std::string& name, const std::vector<Struct>& elements) {
+    static_assert(std::is_trivially_copyable_v<Struct> && std::has_unique_object_representations_v<Struct>);
+    return bytes(name, elements.data(), elements.size() * sizeof(Struct));
+  }
   llvm::Constant* doubles(const std::string& name, const std::vector<double>& values);
 
-  /// Where the expression's program starts in the code array, as an i64 constant.
-  llvm::Constant* program(const ir::Dim& expression);
+  /// Where the expression's program starts in the code array.
+  int64_t program(const ir::Dim& expression);
   llvm::Constant* code_array();                                 // after the last program
   /// Index of a string in the strings array.
-  llvm::Constant* string_index(const std::string& value);
+  int32_t string_index(const std::string& value);
   llvm::Constant* strings_array();
 
  private:
   llvm::GlobalVariable* global(const std::string& name, llvm::Constant* value);
+  llvm::Constant* bytes(const std::string& name, const void* data, size_t size);
 
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   std::map<std::string, llvm::Constant*> texts_;
-  std::map<std::string, int64_t> programs_;  // by the expression's text
+  std::unordered_map<ir::Dim, int64_t, ir::DimHash> programs_;
   std::vector<int64_t> code_;
-  std::map<std::string, int64_t> string_numbers_;
+  std::unordered_map<std::string, int32_t> string_numbers_;
   std::vector<llvm::Constant*> strings_;
 };
 

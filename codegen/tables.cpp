@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string_view>
+#include <unordered_map>
 
 #include "codegen/constant_data.h"
 #include "codegen/kernels/kernels.h"
@@ -77,12 +78,13 @@ class TableWriter {
   llvm::GlobalVariable* write(uint64_t build_id);
 
  private:
-  int kernel_number(const ir::KernelSpec& spec);
-  Constant* argument(const ir::Plan& plan, const ir::Arg& arg);
-  Constant* record(const ir::Plan& plan, const ir::Record& record, int64_t first_arg);
-  Constant* external(const ir::External& external);
+  int32_t kernel_number(const ir::KernelSpec& spec);
+  tc::ArgDesc argument(const ir::Plan& plan, const ir::Arg& arg);
+  tc::RecordDesc record(const ir::Record& record, size_t first_arg);
+  tc::ExternalDesc external(const ir::External& external);
   Constant* entry(std::string_view name);
   Constant* parameter(const ir::Parameter& parameter);
+  Constant* program(const ir::Dim& expression) { return data_.i64(data_.program(expression)); }
   Constant* fact(std::string_view key) { return data_.i64(module_.facts.integer(key, 0)); }
   Constant* flag(std::string_view key) { return data_.i32(module_.facts.flag(key) ? 1 : 0); }
 
@@ -90,75 +92,73 @@ class TableWriter {
   llvm::Module& llvm_;
   const ir::Module& module_;
   const Target& target_;
-  std::map<std::string, int> kernel_numbers_;  // by the spec's text
+  std::unordered_map<std::string, int32_t> kernel_numbers_;  // by the spec's text
   std::vector<Constant*> kernels_, kernel_names_;
   std::vector<ir::Dim> slot_offsets_;          // of the plan being written
 };
 
-int TableWriter::kernel_number(const ir::KernelSpec& spec) {
-  auto [known, added] = kernel_numbers_.emplace(spec.text(), static_cast<int>(kernels_.size()));
+int32_t TableWriter::kernel_number(const ir::KernelSpec& spec) {
+  std::string text = spec.text();
+  const auto [known, added] = kernel_numbers_.emplace(std::move(text), static_cast<int32_t>(kernels_.size()));
   if (added) {
     const std::string name = "k" + std::to_string(kernels_.size()) + "." + spec.family;
     kernels_.push_back(emit_kernel(llvm_, target_, spec, name));
-    kernel_names_.push_back(data_.text(spec.text()));
+    kernel_names_.push_back(data_.text(known->first));
   }
   return known->second;
 }
 
-Constant* TableWriter::argument(const ir::Plan& plan, const ir::Arg& arg) {
-  if (arg.kind == ir::Arg::Kind::Integer) {
-    return data_.structure({data_.i32(tc::SpaceInteger), data_.i32(0), data_.program(arg.value)});
-  }
-  if (arg.index < 0) return data_.structure({data_.i32(tc::SpaceNull), data_.i32(0), data_.program(0)});
-  ir::Dim offset = arg.value;
-  int index = arg.index;
-  if (arg.space == ir::Space::Workspace) {
-    offset = offset + slot_offsets_[static_cast<size_t>(plan.buffers[static_cast<size_t>(arg.index)].slot)];
-    index = 0;
-  }
-  return data_.structure({data_.i32(static_cast<int>(arg.space)), data_.i32(index), data_.program(offset)});
+tc::ArgDesc TableWriter::argument(const ir::Plan& plan, const ir::Arg& arg) {
+  if (arg.kind == ir::Arg::Kind::Integer) return {tc::SpaceInteger, 0, data_.program(arg.value)};
+  if (arg.index < 0) return {tc::SpaceNull, 0, data_.program(0)};
+  if (arg.space != ir::Space::Workspace) return {static_cast<int32_t>(arg.space), arg.index, data_.program(arg.value)};
+  const int slot = plan.buffers[static_cast<size_t>(arg.index)].slot;
+  return {tc::SpaceWorkspace, 0, data_.program(arg.value + slot_offsets_[static_cast<size_t>(slot)])};
 }
 
-Constant* TableWriter::record(const ir::Plan& plan, const ir::Record& record, int64_t first_arg) {
+tc::RecordDesc TableWriter::record(const ir::Record& record, size_t first_arg) {
   const bool call = record.kind == ir::Record::Kind::Call;
   const ir::Dim work = call ? record.flops + ir::Dim(4) * record.bytes : ir::Dim(0);
-  return data_.structure({data_.i32(static_cast<int>(record.kind)), data_.i32(call ? kernel_number(record.kernel) : 0),
-                          data_.i32(first_arg), data_.i32(static_cast<int64_t>(record.args.size())),
-                          data_.program(record.tasks), data_.program(work), data_.string_index(record.node),
-                          data_.i32(0)});
+  return {static_cast<int32_t>(record.kind), call ? kernel_number(record.kernel) : 0,
+          static_cast<int32_t>(first_arg),   static_cast<int32_t>(record.args.size()),
+          data_.program(record.tasks),       data_.program(work),
+          data_.string_index(record.node),   0};
 }
 
-Constant* TableWriter::external(const ir::External& external) {
-  std::vector<Constant*> dims;
+tc::ExternalDesc TableWriter::external(const ir::External& external) {
   TFC_CHECK(external.type.rank() <= 4, "an input or output has more than four dimensions");
-  for (const ir::Dim& dim : external.type.shape) dims.push_back(data_.program(dim));
-  while (dims.size() < 4) dims.push_back(data_.program(1));
-  return data_.structure({data_.i32(role_of(external)), data_.i32(external.is_output),
-                          data_.i32(static_cast<int>(external.type.dtype)), data_.i32(external.type.rank()),
-                          data_.array_value(dims)});
+  tc::ExternalDesc result{role_of(external), external.is_output, static_cast<int32_t>(external.type.dtype),
+                          static_cast<int32_t>(external.type.rank()), {}};
+  for (size_t i = 0; i < 4; ++i) {
+    result.dims[i] = data_.program(i < external.type.shape.size() ? external.type.shape[i] : ir::Dim(1));
+  }
+  return result;
 }
 
 Constant* TableWriter::entry(std::string_view name) {
   const ir::Entry* entry = module_.entry(name);
   if (!entry) {
     return data_.structure({data_.i32(0), data_.i32(0), data_.i32(0), data_.i32(0), data_.null_pointer(),
-                            data_.null_pointer(), data_.null_pointer(), data_.program(0), data_.program(0)});
+                            data_.null_pointer(), data_.null_pointer(), program(0), program(0)});
   }
   const ir::Plan& plan = *entry->plan;
   slot_offsets_ = {ir::Dim()};
   for (const ir::Dim& bytes : plan.slots) slot_offsets_.push_back(slot_offsets_.back() + bytes);
-  std::vector<Constant*> externals, records, args;
+  std::vector<tc::ExternalDesc> externals;
+  std::vector<tc::RecordDesc> records;
+  std::vector<tc::ArgDesc> args;
   for (const ir::External& e : plan.externals) externals.push_back(external(e));
   for (const ir::Record& r : plan.records) {
-    records.push_back(record(plan, r, static_cast<int64_t>(args.size())));
+    records.push_back(record(r, args.size()));
     for (const ir::Arg& arg : r.args) args.push_back(argument(plan, arg));
   }
-  const auto count = [&](const std::vector<Constant*>& list) { return data_.i32(static_cast<int64_t>(list.size())); };
+  const auto count = [&](const auto& list) { return data_.i32(static_cast<int64_t>(list.size())); };
   const std::string prefix(name);
   return data_.structure({data_.i32(1), count(externals), count(records), count(args),
-                          data_.array(prefix + ".externals", externals), data_.array(prefix + ".records", records),
-                          data_.array(prefix + ".args", args), data_.program(plan.workspace_bytes()),
-                          data_.program(plan.scratch_bytes())});
+                          data_.plain_array(prefix + ".externals", externals),
+                          data_.plain_array(prefix + ".records", records),
+                          data_.plain_array(prefix + ".args", args), program(plan.workspace_bytes()),
+                          program(plan.scratch_bytes())});
 }
 
 Constant* TableWriter::parameter(const ir::Parameter& parameter) {
@@ -189,7 +189,7 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
   for (const ir::Constant& blob : module_.constants) blobs.push_back(data_.doubles("blob." + blob.name, blob.values));
   const passes::CacheLayout cache = passes::cache_layout(module_);
   for (const passes::CacheTensor& tensor : cache.tensors) {
-    caches.push_back(data_.structure({data_.text(tensor.name), data_.i64(tensor.width), data_.program(tensor.offset),
+    caches.push_back(data_.structure({data_.text(tensor.name), data_.i64(tensor.width), program(tensor.offset),
                                       data_.i32(tensor.cross), data_.i32(0)}));
   }
   const std::string kind = module_.facts.text("kind");
@@ -204,7 +204,7 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
       data_.i32(static_cast<int64_t>(params.size())), data_.i32(static_cast<int64_t>(kernels_.size())),
       data_.i32(static_cast<int64_t>(blobs.size())), data_.i32(static_cast<int64_t>(caches.size())),
       data_.array("params", params), data_.array("kernels", kernels_), data_.array("kernel_names", kernel_names_),
-      data_.array("constants", blobs), data_.array("caches", caches), data_.program(cache.bytes)};
+      data_.array("constants", blobs), data_.array("caches", caches), program(cache.bytes)};
   members.push_back(data_.code_array());  // no program may be added beyond this point
   members.push_back(data_.strings_array());
   members.push_back(data_.array_value(entries));

@@ -15,12 +15,20 @@
 
 namespace tfc::ir {
 
+bool operands_come_first(const Graph& graph) {
+  for (const NodeId id : graph.nodes())
+    for (const Value operand : graph.operands(id))
+      if (operand.valid() && id < operand.node) return false;
+  return true;
+}
+
 std::vector<NodeId> topological_order(const Graph& graph) {
+  if (operands_come_first(graph)) return graph.nodes();
   const BoostGraph& g = GraphAccess::boost(graph);
   std::vector<size_t> waiting(graph.node_capacity());  // operands that are not in the order yet
   std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
   for (const NodeId id : graph.nodes()) {
-    waiting[id.index] = boost::in_degree(id.index, g);
+    for (const Value operand : graph.operands(id)) waiting[id.index] += operand.valid();
     if (waiting[id.index] == 0) ready.push(id.index);
   }
   std::vector<NodeId> order;
@@ -74,10 +82,9 @@ std::vector<bool> reached(const Graph& graph, const std::vector<NodeId>& from, N
 }  // namespace
 
 std::vector<bool> ancestors(const Graph& graph, const std::vector<NodeId>& from) {
-  const BoostGraph& g = GraphAccess::boost(graph);
   return reached(graph, from, [&](size_t vertex, const auto& visit) {
-    const auto [begin, end] = boost::in_edges(vertex, g);
-    for (auto edge = begin; edge != end; ++edge) visit(boost::source(*edge, g));
+    for (const Value operand : graph.operands({static_cast<uint32_t>(vertex)}))
+      if (operand.valid()) visit(operand.node.index);
   });
 }
 

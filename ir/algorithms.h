@@ -14,6 +14,9 @@ namespace tfc::ir {
 std::vector<NodeId> topological_order(const Graph& graph);
 bool has_cycle(const Graph& graph);
 
+/// Do the ids themselves go from operands to users?
+bool operands_come_first(const Graph& graph);
+
 /// Nodes that `from` needs, itself included (ancestors), or that need it (descendants), by id -> bool.
 std::vector<bool> ancestors(const Graph& graph, const std::vector<NodeId>& from);
 std::vector<bool> descendants(const Graph& graph, const std::vector<NodeId>& from);

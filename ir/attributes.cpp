@@ -34,8 +34,8 @@ auto position(auto& entries, std::string_view key) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
+static void append_quoted(std::string& out, std::string_view text) {
+  out += '"';
   for (const char c : text) {
     switch (c) {
       case '"':
@@ -61,7 +61,13 @@ std::string quoted(std::string_view text) {
         }
     }
   }
-  return out + '"';
+  out += '"';
+}
+
+std::string quoted(std::string_view text) {
+  std::string out;
+  append_quoted(out, text);
+  return out;
 }
 
 std::string real_text(double value) {
@@ -80,26 +86,62 @@ bool is_name_letter(char c) {
          c == '+' || c == ':' || c == '-' || c == '*';
 }
 
+void append_name(std::string& to, std::string_view name) {
+  if (!name.empty() && std::all_of(name.begin(), name.end(), is_name_letter)) {
+    to += name;
+  } else {
+    append_quoted(to, name);
+  }
+}
+
 std::string name_text(std::string_view name) {
-  const bool bare = !name.empty() && std::all_of(name.begin(), name.end(), is_name_letter);
-  return bare ? std::string(name) : quoted(name);
+  std::string text;
+  append_name(text, name);
+  return text;
+}
+
+void append_number(std::string& to, int64_t number) {
+  char buffer[24];
+  to.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr);
+}
+
+static void append_list(std::string& to, const std::vector<int64_t>& list) {
+  to += '[';
+  bool first = true;
+  for (const int64_t element : list) {
+    if (!first) to += ", ";
+    first = false;
+    append_number(to, element);
+  }
+  to += ']';
+}
+
+void append_attribute(std::string& to, const Attribute& attribute) {
+  if (const bool* flag = std::get_if<bool>(&attribute)) {
+    to += *flag ? "true" : "false";
+  } else if (const int64_t* integer = std::get_if<int64_t>(&attribute)) {
+    append_number(to, *integer);
+  } else if (const double* real = std::get_if<double>(&attribute)) {
+    to += real_text(*real);
+  } else if (const std::string* text = std::get_if<std::string>(&attribute)) {
+    append_quoted(to, *text);
+  } else if (const Dim* dim = std::get_if<Dim>(&attribute)) {
+    to += "dim(";
+    dim->append_text(to);
+    to += ')';
+  } else {
+    append_list(to, std::get<std::vector<int64_t>>(attribute));
+  }
 }
 
 std::string attribute_text(const Attribute& attribute) {
-  if (const bool* flag = std::get_if<bool>(&attribute)) return *flag ? "true" : "false";
-  if (const int64_t* integer = std::get_if<int64_t>(&attribute)) return std::to_string(*integer);
-  if (const double* real = std::get_if<double>(&attribute)) return real_text(*real);
-  if (const std::string* text = std::get_if<std::string>(&attribute)) return quoted(*text);
-  if (const Dim* dim = std::get_if<Dim>(&attribute)) return "dim(" + dim->text() + ")";
-  std::string text = "[";
-  for (const int64_t element : std::get<std::vector<int64_t>>(attribute)) {
-    if (text.size() > 1) text += ", ";
-    text += std::to_string(element);
-  }
-  return text + "]";
+  std::string text;
+  append_attribute(text, attribute);
+  return text;
 }
 
 Attributes::Attributes(std::initializer_list<std::pair<std::string, Attribute>> entries) {
+  entries_.reserve(entries.size() + 2);  // for what is set later
   for (const auto& [key, value] : entries) set(key, value);
 }
 
@@ -152,16 +194,24 @@ const std::vector<int64_t>& Attributes::list(std::string_view key) const {
   return get<std::vector<int64_t>>(*this, key);
 }
 
-std::string Attributes::print() const {
-  if (entries_.empty()) return "";
-  std::string text = "{";
+void Attributes::append_text(std::string& to) const {
+  if (entries_.empty()) return;
+  to += '{';
+  bool first = true;
   for (const auto& [key, value] : entries_) {
-    if (text.size() > 1) text += ", ";
-    text += name_text(key);
-    text += " = ";
-    text += attribute_text(value);
+    if (!first) to += ", ";
+    first = false;
+    append_name(to, key);
+    to += " = ";
+    append_attribute(to, value);
   }
-  return text + "}";
+  to += '}';
+}
+
+std::string Attributes::print() const {
+  std::string text;
+  append_text(text);
+  return text;
 }
 
 }  // namespace tfc::ir

@@ -17,6 +17,7 @@ using Attribute = std::variant<bool, int64_t, double, std::string, Dim, std::vec
 
 /// Text: true, 3, 1e-05 (a double always has '.', 'e', inf or nan), "text", dim(B*T), [1, 2].
 std::string attribute_text(const Attribute& attribute);
+void append_attribute(std::string& to, const Attribute& attribute);
 
 /// Sorted by key, so that equal dictionaries print the same text. Getters abort (TFC_CHECK) on a missing key
 /// or another type unless a default is given: the verifier has checked the op's keys before anybody reads
@@ -43,6 +44,7 @@ class Attributes {
 
   const std::vector<std::pair<std::string, Attribute>>& entries() const { return entries_; }
   bool empty() const { return entries_.empty(); }
+  void append_text(std::string& to) const;
   std::string print() const;  // "{axis = 1, kind = \"gelu\"}", "" when empty
   friend bool operator==(const Attributes&, const Attributes&) = default;
 

@@ -2,13 +2,14 @@
 // g++ 12 warns of the empty optional inside Boost's edge iterator.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
+#include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/filtered_graph.hpp>
 #include <boost/graph/graphviz.hpp>
 #include <cstdio>
 #include <sstream>
 
 #include "ir/cost.h"
-#include "ir/graph_impl.h"
 #include "ir/module.h"
 
 namespace tfc::ir {
@@ -36,9 +37,25 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+/// What is drawn: an edge for each operand, with the number of the result that it is.
+using Drawing =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, boost::no_property, uint32_t>;
+
+Drawing drawing_of(const Graph& graph) {
+  Drawing drawing(graph.node_capacity());
+  for (const NodeId id : graph.nodes()) {
+    std::vector<Value> operands = graph.operands(id);
+    std::stable_sort(operands.begin(), operands.end(),
+                     [](Value a, Value b) { return a.valid() && (!b.valid() || a.node < b.node); });
+    for (const Value operand : operands)
+      if (operand.valid()) boost::add_edge(operand.node.index, id.index, operand.result, drawing);
+  }
+  return drawing;
+}
+
 struct Living {
-  const BoostGraph* graph = nullptr;
-  bool operator()(size_t vertex) const { return (*graph)[vertex].node != nullptr; }
+  const Graph* graph = nullptr;
+  bool operator()(size_t vertex) const { return graph->alive({static_cast<uint32_t>(vertex)}); }
 };
 
 /// Name, operation and types, then what it costs at the point.
@@ -56,15 +73,16 @@ std::string label(const Graph& graph, NodeId id, const Point& point) {
 }  // namespace
 
 std::string dot(const Module& module, const Entry& entry, const Point& point) {
-  const BoostGraph& g = GraphAccess::boost(entry.graph);
-  const boost::filtered_graph<BoostGraph, boost::keep_all, Living> living(g, boost::keep_all(), Living{&g});
+  const Drawing g = drawing_of(entry.graph);
+  const boost::filtered_graph<Drawing, boost::keep_all, Living> living(g, boost::keep_all(),
+                                                                       Living{&entry.graph});
   const auto write_vertex = [&](std::ostream& out, size_t vertex) {
     const NodeId id{static_cast<uint32_t>(vertex)};
     const bool leaf = info(entry.graph.node(id).op).op_class == OpClass::Leaf;
     out << "[label=\"" << label(entry.graph, id, point) << '"' << (leaf ? ", style=dashed" : "") << ']';
   };
   const auto write_edge = [&](std::ostream& out, const auto& edge) {
-    if (g[edge].result > 0) out << "[taillabel=\"#" << g[edge].result << "\"]";
+    if (g[edge] > 0) out << "[taillabel=\"#" << g[edge] << "\"]";
   };
   const auto write_graph = [&](std::ostream& out) {
     out << "label=\"" << escaped(module.name) << ": " << escaped(entry.name)

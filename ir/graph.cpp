@@ -14,14 +14,7 @@ Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::~Graph() = default;
 
 Graph::Graph(const Graph& other)
-    : real(other.real), outputs(other.outputs), impl_(std::make_unique<Impl>(*other.impl_)) {
-  for (size_t v = 0; v < node_capacity(); ++v) {  // so far both graphs point to the same nodes
-    std::shared_ptr<Node>& node = impl_->graph[v].node;
-    if (!node) continue;
-    node = std::make_shared<Node>(*node);
-    if (node->body) node->body = std::make_shared<Graph>(*node->body);
-  }
-}
+    : real(other.real), outputs(other.outputs), impl_(std::make_unique<Impl>(*other.impl_)) {}
 
 Graph& Graph::operator=(const Graph& other) {
   if (this != &other) *this = Graph(other);
@@ -41,9 +34,19 @@ const Node& Graph::node(NodeId id) const {
   TFC_CHECK(alive(id), "there is no node with id " + std::to_string(id.index));
   return *impl_->graph[id.index].node;
 }
-Node& Graph::node(NodeId id) { return const_cast<Node&>(static_cast<const Graph*>(this)->node(id)); }
 
-NodeId Graph::find(const std::string& name) const {
+Node& Graph::edit(NodeId id) {
+  TFC_CHECK(alive(id), "there is no node with id " + std::to_string(id.index));
+  std::shared_ptr<Node>& own = impl_->graph[id.index].node;
+  if (own.use_count() > 1) {
+    impl_->by_name.erase(own->name);
+    own = std::make_shared<Node>(*own);
+    impl_->by_name.emplace(own->name, id);
+  }
+  return *own;
+}
+
+NodeId Graph::find(std::string_view name) const {
   const auto found = impl_->by_name.find(name);
   return found == impl_->by_name.end() ? NodeId{} : found->second;
 }
@@ -56,49 +59,34 @@ std::vector<NodeId> Graph::nodes() const {
   return list;
 }
 
-size_t Graph::operand_count(NodeId id) const {
-  TFC_CHECK(alive(id), "there is no node with id " + std::to_string(id.index));
-  return impl_->graph[id.index].operand_count;
-}
+size_t Graph::operand_count(NodeId id) const { return operands(id).size(); }
 
-std::vector<Value> Graph::operands(NodeId id) const {
-  std::vector<Value> list(operand_count(id));
-  const auto [begin, end] = boost::in_edges(id.index, impl_->graph);
-  for (auto edge = begin; edge != end; ++edge) {
-    const OperandEdge& use = impl_->graph[*edge];
-    list[use.slot] = {{static_cast<uint32_t>(boost::source(*edge, impl_->graph))}, use.result};
-  }
-  return list;
+const std::vector<Value>& Graph::operands(NodeId id) const {
+  TFC_CHECK(alive(id), "there is no node with id " + std::to_string(id.index));
+  return impl_->graph[id.index].operands;
 }
 
 Value Graph::operand(NodeId id, uint32_t slot) const {
-  if (slot >= operand_count(id)) return {};
-  const auto [begin, end] = boost::in_edges(id.index, impl_->graph);
-  for (auto edge = begin; edge != end; ++edge)
-    if (impl_->graph[*edge].slot == slot)
-      return {{static_cast<uint32_t>(boost::source(*edge, impl_->graph))}, impl_->graph[*edge].result};
-  return {};
-}
-
-std::vector<Use> Graph::uses(Value value) const {
-  TFC_CHECK(alive(value.node), "there is no node with id " + std::to_string(value.node.index));
-  std::vector<Use> list;
-  const auto [begin, end] = boost::out_edges(value.node.index, impl_->graph);
-  for (auto edge = begin; edge != end; ++edge)
-    if (impl_->graph[*edge].result == value.result)
-      list.push_back({{static_cast<uint32_t>(boost::target(*edge, impl_->graph))}, impl_->graph[*edge].slot});
-  std::sort(list.begin(), list.end(),
-            [](const Use& a, const Use& b) { return std::tie(a.node, a.slot) < std::tie(b.node, b.slot); });
-  return list;
+  const std::vector<Value>& list = operands(id);
+  return slot < list.size() ? list[slot] : Value{};
 }
 
 std::vector<NodeId> Graph::users(NodeId id) const {
   TFC_CHECK(alive(id), "there is no node with id " + std::to_string(id.index));
   std::vector<NodeId> list;
-  const auto [begin, end] = boost::out_edges(id.index, impl_->graph);
-  for (auto edge = begin; edge != end; ++edge) {  // in order of the target's id
-    const NodeId user{static_cast<uint32_t>(boost::target(*edge, impl_->graph))};
-    if (list.empty() || list.back() != user) list.push_back(user);
+  const auto [begin, end] = boost::adjacent_vertices(id.index, impl_->graph);
+  for (auto user = begin; user != end; ++user) list.push_back({static_cast<uint32_t>(*user)});
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
+}
+
+std::vector<Use> Graph::uses(Value value) const {
+  std::vector<Use> list;
+  for (const NodeId user : users(value.node)) {
+    const std::vector<Value>& operands = impl_->graph[user.index].operands;
+    for (uint32_t slot = 0; slot < operands.size(); ++slot)
+      if (operands[slot] == value) list.push_back({user, slot});
   }
   return list;
 }
@@ -129,13 +117,25 @@ NodeId Graph::add_node(Node node, const std::vector<Value>& operands) {
     } while (impl_->by_name.contains(candidate));
     node.name = std::move(candidate);
   }
+  return insert(std::make_shared<Node>(std::move(node)), operands);
+}
+
+NodeId Graph::add_shared(const Graph& other, NodeId node, std::vector<Value> operands) {
+  const std::shared_ptr<Node>& shared = other.impl_->graph[node.index].node;
+  if (impl_->by_name.contains(shared->name)) return add_node(*shared, operands);  // by another name
+  return insert(shared, std::move(operands));
+}
+
+NodeId Graph::insert(std::shared_ptr<Node> node, std::vector<Value> operands) {
   const NodeId id{static_cast<uint32_t>(node_capacity())};
-  impl_->by_name.emplace(node.name, id);
-  NodeCell cell{std::make_shared<Node>(std::move(node)), static_cast<uint32_t>(operands.size())};
-  boost::add_vertex(std::move(cell), impl_->graph);
+  impl_->by_name.emplace(node->name, id);
   ++impl_->living;
-  for (uint32_t slot = 0; slot < operands.size(); ++slot)
-    if (operands[slot].valid()) set_operand(id, slot, operands[slot]);
+  boost::add_vertex(NodeCell{std::move(node), std::move(operands)}, impl_->graph);
+  for (const Value operand : impl_->graph[id.index].operands) {
+    if (!operand.valid()) continue;
+    type(operand);  // checks that there is such a value
+    boost::add_edge(operand.node.index, id.index, impl_->graph);
+  }
   return id;
 }
 
@@ -175,22 +175,37 @@ NodeId Graph::add(OpKind op, const std::vector<Value>& operands, Attributes attr
   return add_node(std::move(node), operands);
 }
 
-void Graph::set_operand(NodeId id, uint32_t slot, Value value) {
-  TFC_CHECK(alive(id), "there is no node with id " + std::to_string(id.index));
-  BoostGraph& graph = impl_->graph;
-  const auto [begin, end] = boost::in_edges(id.index, graph);
-  const auto old = std::find_if(begin, end, [&](const auto& edge) { return graph[edge].slot == slot; });
-  if (old != end) boost::remove_edge(*old, graph);
-  graph[id.index].operand_count = std::max(graph[id.index].operand_count, slot + 1);
-  if (!value.valid()) return;
-  type(value);  // checks that there is such a value
-  boost::add_edge(value.node.index, id.index, OperandEdge{slot, value.result}, graph);
+void Graph::disconnect(NodeId operand, NodeId user) {
+  const auto [begin, end] = boost::out_edges(operand.index, impl_->graph);
+  const auto edge =
+      std::find_if(begin, end, [&](const auto& e) { return boost::target(e, impl_->graph) == user.index; });
+  boost::remove_edge(edge, impl_->graph);
 }
 
+void Graph::set_operand(NodeId id, uint32_t slot, Value value) {
+  TFC_CHECK(alive(id), "there is no node with id " + std::to_string(id.index));
+  if (value.valid()) type(value);  // checks that there is such a value
+  std::vector<Value>& operands = impl_->graph[id.index].operands;
+  if (operands.size() <= slot) operands.resize(slot + 1);
+  if (operands[slot].valid()) disconnect(operands[slot].node, id);
+  operands[slot] = value;
+  if (value.valid()) boost::add_edge(value.node.index, id.index, impl_->graph);
+}
+
+/// All edges of the old value's node are made anew, for its readers may be many.
 void Graph::replace_uses(Value from, Value to) {
   if (from == to) return;
-  for (const Use& use : uses(from))
-    if (use.node != to.node) set_operand(use.node, use.slot, to);
+  type(to);  // checks that there is such a value
+  const std::vector<NodeId> readers = users(from.node);
+  boost::clear_out_edges(from.node.index, impl_->graph);
+  for (const NodeId reader : readers) {
+    for (Value& operand : impl_->graph[reader.index].operands) {
+      if (operand.node != from.node) continue;
+      const bool moves = operand == from && reader != to.node;
+      if (moves) operand = to;
+      boost::add_edge(operand.node.index, reader.index, impl_->graph);
+    }
+  }
   for (Output& output : outputs)
     if (output.value == from) output.value = to;
 }
@@ -202,7 +217,8 @@ void Graph::erase(NodeId id) {
   for (const Output& output : outputs)
     TFC_CHECK(output.value.node != id, "%" + dead.name + " is erased but is the output " + output.name);
   impl_->by_name.erase(dead.name);
-  boost::clear_vertex(id.index, impl_->graph);
+  for (const Value operand : operands(id))
+    if (operand.valid()) disconnect(operand.node, id);
   impl_->graph[id.index] = NodeCell{};
   --impl_->living;
 }
@@ -212,13 +228,17 @@ size_t Graph::erase_unreachable() {
   for (const Output& output : outputs)
     if (output.value.valid()) roots.push_back(output.value.node);
   const std::vector<bool> needed = ancestors(*this, roots);
-  std::vector<NodeId> order = topological_order(*this);
+  BoostGraph& graph = impl_->graph;
   size_t erased = 0;
-  for (auto id = order.rbegin(); id != order.rend(); ++id) {  // users before operands
-    if (needed[id->index]) continue;
-    impl_->by_name.erase(node(*id).name);
-    boost::clear_vertex(id->index, impl_->graph);
-    impl_->graph[id->index] = NodeCell{};
+  for (const NodeId id : nodes()) {
+    if (needed[id.index]) {
+      boost::remove_out_edge_if(
+          id.index, [&](const auto& edge) { return !needed[boost::target(edge, graph)]; }, graph);
+      continue;
+    }
+    impl_->by_name.erase(node(id).name);
+    boost::clear_out_edges(id.index, graph);
+    graph[id.index] = NodeCell{};
     ++erased;
   }
   impl_->living -= erased;
@@ -229,21 +249,22 @@ void Graph::compact() {
   const std::vector<NodeId> order = topological_order(*this);
   std::vector<NodeId> renumbered(node_capacity());
   for (uint32_t i = 0; i < order.size(); ++i) renumbered[order[i].index] = {i};
-  auto fresh = std::make_unique<Impl>();
-  fresh->last_suffix = std::move(impl_->last_suffix);
-  fresh->living = order.size();
+  auto fresh = std::make_unique<Impl>(order.size());
   for (uint32_t i = 0; i < order.size(); ++i) {
-    NodeCell& cell = impl_->graph[order[i].index];
-    fresh->by_name.emplace(cell.node->name, NodeId{i});
-    boost::add_vertex(cell, fresh->graph);
-    const auto [begin, end] = boost::in_edges(order[i].index, impl_->graph);
-    for (auto edge = begin; edge != end; ++edge)
-      boost::add_edge(renumbered[boost::source(*edge, impl_->graph)].index, i, impl_->graph[*edge],
-                      fresh->graph);
+    NodeCell& cell = fresh->graph[i] = std::move(impl_->graph[order[i].index]);
+    for (Value& operand : cell.operands) {
+      if (!operand.valid()) continue;
+      operand.node = renumbered[operand.node.index];
+      boost::add_edge(operand.node.index, i, fresh->graph);
+    }
   }
+  fresh->living = order.size();
+  fresh->by_name = std::move(impl_->by_name);
+  for (auto& [name, id] : fresh->by_name) id = renumbered[id.index];
+  fresh->last_suffix = std::move(impl_->last_suffix);
+  impl_ = std::move(fresh);
   for (Output& output : outputs)
     if (output.value.valid()) output.value.node = renumbered[output.value.node.index];
-  impl_ = std::move(fresh);
 }
 
 }  // namespace tfc::ir

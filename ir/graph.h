@@ -42,7 +42,7 @@ struct Node {
   std::vector<Type> results;
   int donates =
       -1;  // operand slot whose storage result 0 takes over (adamw: slots 0..3 <-> results); -1: none
-  std::shared_ptr<Graph> body;  // fused nodes only
+  std::shared_ptr<const Graph> body;  // fused nodes only
 };
 
 struct Output {
@@ -51,6 +51,7 @@ struct Output {
 };
 
 /// Node ids are stable until `compact`. Values are pure: nothing is updated in place but through `donates`.
+/// A copy is cheap: it shares its nodes with the original until one of the two edits them.
 class Graph {
  public:
   Graph();
@@ -70,16 +71,20 @@ class Graph {
   NodeId add(OpKind op, const std::vector<Value>& operands, Attributes attributes = {}, std::string name = {},
              Place place = {});
 
+  /// Adds a node of another graph, which both share, with operands of this one.
+  NodeId add_shared(const Graph& other, NodeId node, std::vector<Value> operands);
+
   size_t node_capacity() const;  // ids are below this, dead ones included
   size_t node_count() const;     // living nodes
   bool alive(NodeId id) const;
   const Node& node(NodeId id) const;
-  Node& node(NodeId id);
-  NodeId find(const std::string& name) const;  // invalid when there is none
+  Node& edit(NodeId id);                       // the node, for this graph to change; not its name
+  NodeId find(std::string_view name) const;  // invalid when there is none
 
   std::vector<NodeId> nodes() const;  // living, in order of id
 
-  std::vector<Value> operands(NodeId id) const;   // by slot, absent ones invalid
+  /// By slot, absent ones invalid. Good until a node is added.
+  const std::vector<Value>& operands(NodeId id) const;
   Value operand(NodeId id, uint32_t slot) const;  // invalid when absent or past the last
   size_t operand_count(NodeId id) const;
   void set_operand(NodeId id, uint32_t slot, Value value);
@@ -96,7 +101,9 @@ class Graph {
   Value output(std::string_view name) const;  // invalid when there is none
 
  private:
-  friend struct GraphAccess;  // ir/graph_impl.h: the Boost graph, for algorithms.cpp and dot.cpp
+  friend struct GraphAccess;  // ir/graph_impl.h: the Boost graph, for algorithms.cpp
+  NodeId insert(std::shared_ptr<Node> node, std::vector<Value> operands);
+  void disconnect(NodeId operand, NodeId user);  // one edge
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

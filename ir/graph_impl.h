@@ -11,28 +11,23 @@
 
 namespace tfc::ir {
 
-/// An edge runs from the operand's node to its user. Parallel edges differ in the slot.
-struct OperandEdge {
-  uint32_t slot = 0;    // of the user
-  uint32_t result = 0;  // of the operand's node
-};
-
-/// A vertex. The node lives behind a pointer, so that references to it survive the addition of others.
+/// A vertex. The node lives behind a pointer, so that references to it survive the addition of others, and copies
+/// of a graph share it until one of them edits it.
 struct NodeCell {
   std::shared_ptr<Node> node;  // null: dead
-  uint32_t operand_count = 0;  // absent operands included, which have no edge
+  std::vector<Value> operands;
 };
 
-// multisetS: an edge is found by its other end in logarithmic time, so that a mask with hundreds of readers
-// can be replaced in all of them without a quadratic search; and edges are listed in the order of ids.
-using BoostGraph =
-    boost::adjacency_list<boost::multisetS, boost::vecS, boost::bidirectionalS, NodeCell, OperandEdge>;
+/// An edge runs from the operand's node to its user, one for each slot; the slots are the user's operands.
+/// Edges in plain lists: that of a node with many readers is read, and written anew, as a whole.
+using BoostGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, NodeCell>;
 
 struct Graph::Impl {
+  explicit Impl(size_t vertices = 0) : graph(vertices) {}
   BoostGraph graph;
   size_t living = 0;
-  std::unordered_map<std::string, NodeId> by_name;
-  std::unordered_map<std::string, int> last_suffix;  // of names that were made unique
+  std::unordered_map<std::string_view, NodeId> by_name;  // the keys are the nodes' own names
+  std::unordered_map<std::string, int> last_suffix;      // of names that were made unique
 };
 
 struct GraphAccess {

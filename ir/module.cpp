@@ -44,6 +44,12 @@ const Parameter* Module::parameter(std::string_view wanted) const {
   return found == parameters.end() ? nullptr : &*found;
 }
 
+std::unordered_map<std::string_view, size_t> parameter_numbers(const Module& module) {
+  std::unordered_map<std::string_view, size_t> numbers;
+  for (size_t i = 0; i < module.parameters.size(); ++i) numbers.emplace(module.parameters[i].name, i);
+  return numbers;
+}
+
 int64_t Module::parameter_count() const {
   int64_t sum = 0;
   for (const Parameter& parameter : parameters) sum += parameter.elements();

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/graph.h"
@@ -67,6 +68,9 @@ struct Module {
   int64_t parameter_block() const;  // elements of the block, with padding
 };
 
+/// For those that look up many: where each parameter is in the list, the first of equal names.
+std::unordered_map<std::string_view, size_t> parameter_numbers(const Module& module);
+
 /// Gives every parameter its offset, in order: one that joins its predecessor follows without a gap, any
 /// other starts at a multiple of 16 elements; padding is zero for ever. Only neighbours so joined may be
 /// named "a+b" in a graph.
@@ -76,7 +80,8 @@ void lay_out_parameters(Module& module);
 std::vector<std::string> split_joined_name(std::string_view name);
 
 /// Text form (.tcir), of any phase. print(read(print(m))) == print(m), byte for byte.
-std::string print(const Module& module);
+enum class Places : uint8_t { With, Without };  // of the user's files
+std::string print(const Module& module, Places places = Places::With);
 std::string print(const Entry& entry, const Module& module);  // one entry alone, for --print-after
 std::optional<Module> read_module(std::shared_ptr<const SourceFile> file, Diagnostics& diagnostics);
 

@@ -11,7 +11,9 @@ namespace {
 
 class Printer {
  public:
-  explicit Printer(const Module& module) : module_(module) { number_files(); }
+  Printer(const Module& module, bool places) : module_(module), places_(places) {
+    if (places_) number_files();
+  }
 
   std::string text;
 
@@ -29,9 +31,28 @@ class Printer {
   void node(const Graph& graph, NodeId id, const std::string& indent);
   void plan(const Plan& plan);
   void record(const Record& record);
-  std::string loc(const Place& place) const;
+  void value(const Graph& graph, Value value);
+  void arg(const Arg& arg);
+  void loc(const Place& place);
+
+  /// Names, numbers, sizes and plain text, one after the other.
+  template <typename... Pieces>
+  void put(const Pieces&... pieces) {
+    (put_one(pieces), ...);
+  }
+  struct Name {
+    std::string_view text;
+  };
+  void put_one(char piece) { text += piece; }
+  void put_one(std::string_view piece) { text += piece; }
+  void put_one(const char* piece) { text += piece; }
+  void put_one(Name piece) { append_name(text, piece.text); }
+  void put_one(int64_t piece) { append_number(text, piece); }
+  void put_one(const Dim& piece) { piece.append_text(text); }
+  void put_one(const Type& piece) { piece.append_text(text); }
 
   const Module& module_;
+  const bool places_;
   std::vector<std::string> files_;  // in order of first mention
   std::unordered_map<std::string, size_t> file_number_;
 };
@@ -57,13 +78,13 @@ void Printer::number_files() {
 
 /// " loc(3:9+4)": line, column, and the length where it is not 1; " loc(3:9 in 1)" in another file than the
 /// first.
-std::string Printer::loc(const Place& place) const {
-  if (!place.file) return "";
-  std::string text = " loc(" + std::to_string(place.line) + ':' + std::to_string(place.column);
-  if (place.length != 1) text += '+' + std::to_string(place.length);
+void Printer::loc(const Place& place) {
+  if (!places_ || !place.file) return;
+  put(" loc(", int64_t{place.line}, ':', int64_t{place.column});
+  if (place.length != 1) put('+', int64_t{place.length});
   const size_t number = file_number_.at(place.file->name);
-  if (number != 0) text += " in " + std::to_string(number);
-  return text + ')';
+  if (number != 0) put(" in ", static_cast<int64_t>(number));
+  put(')');
 }
 
 // ---- module ----
@@ -108,7 +129,8 @@ void Printer::parameters() {
     if (parameter.decayed) text += " decayed";
     if (parameter.frozen) text += " frozen";
     if (parameter.joins_previous) text += " joined";
-    text += loc(parameter.place) + '\n';
+    loc(parameter.place);
+    text += '\n';
   }
   text += "}\n";
 }
@@ -136,104 +158,110 @@ void Printer::entry(const Entry& entry) {
 
 // ---- graphs ----
 
-std::string value_text(const Graph& graph, Value value) {
-  if (!value.valid()) return "_";
-  std::string text = "%" + name_text(graph.node(value.node).name);
-  if (value.result > 0) text += '#' + std::to_string(value.result);
-  return text;
+void Printer::value(const Graph& graph, Value value) {
+  if (!value.valid()) return put('_');
+  put('%', Name{graph.node(value.node).name});
+  if (value.result > 0) put('#', int64_t{value.result});
 }
 
 void Printer::graph(const Graph& graph, const std::string& indent) {
   for (const NodeId id : graph.nodes()) node(graph, id, indent);
-  for (const Output& output : graph.outputs)
-    text += indent + "output " + name_text(output.name) + " = " + value_text(graph, output.value) + '\n';
+  for (const Output& output : graph.outputs) {
+    put(indent, "output ", Name{output.name}, " = ");
+    value(graph, output.value);
+    put('\n');
+  }
 }
 
 void Printer::node(const Graph& graph, NodeId id, const std::string& indent) {
   const Node& node = graph.node(id);
-  text += indent + "%" + name_text(node.name) + " = " + std::string(info(node.op).text) + '(';
+  put(indent, '%', Name{node.name}, " = ", info(node.op).text, '(');
   bool first = true;
   for (const Value operand : graph.operands(id)) {
-    if (!first) text += ", ";
+    if (!first) put(", ");
     first = false;
-    text += value_text(graph, operand);
+    value(graph, operand);
   }
-  text += ')';
-  if (!node.attributes.empty()) text += ' ' + node.attributes.print();
-  if (node.donates >= 0) text += " donates " + std::to_string(node.donates);
-  text += " : ";
+  put(')');
+  if (!node.attributes.empty()) {
+    put(' ');
+    node.attributes.append_text(text);
+  }
+  if (node.donates >= 0) put(" donates ", int64_t{node.donates});
+  put(" : ");
   if (node.results.size() == 1) {
-    text += node.results[0].text();
+    put(node.results[0]);
   } else {
-    text += '(';
-    for (size_t i = 0; i < node.results.size(); ++i) text += (i > 0 ? ", " : "") + node.results[i].text();
-    text += ')';
+    put('(');
+    for (size_t i = 0; i < node.results.size(); ++i) put(i > 0 ? ", " : "", node.results[i]);
+    put(')');
   }
-  text += loc(node.place);
+  loc(node.place);
   if (node.body) {
-    text += " {\n";
+    put(" {\n");
     this->graph(*node.body, indent + "  ");
-    text += indent + "}";
+    put(indent, '}');
   }
-  text += '\n';
+  put('\n');
 }
 
 // ---- plans ----
 
 void Printer::plan(const Plan& plan) {
-  text += "  plan {\n";
+  put("  plan {\n");
   for (const External& external : plan.externals)
-    text += "    external " + name_text(external.name) + (external.is_output ? " out " : " in ") +
-            external.type.text() + '\n';
-  for (const Dim& slot : plan.slots) text += "    slot " + slot.text() + '\n';
+    put("    external ", Name{external.name}, external.is_output ? " out " : " in ", external.type, '\n');
+  for (const Dim& slot : plan.slots) put("    slot ", slot, '\n');
   for (const Buffer& buffer : plan.buffers)
-    text += "    buffer " + name_text(buffer.name) + " bytes " + buffer.bytes.text() + " live " +
-            std::to_string(buffer.first) + " to " + std::to_string(buffer.last) + " slot " +
-            std::to_string(buffer.slot) + '\n';
+    put("    buffer ", Name{buffer.name}, " bytes ", buffer.bytes, " live ", int64_t{buffer.first}, " to ",
+        int64_t{buffer.last}, " slot ", int64_t{buffer.slot}, '\n');
   for (const Record& each : plan.records) record(each);
-  text += "  }\n";
+  put("  }\n");
 }
 
-std::string arg_text(const Arg& arg) {
-  if (arg.kind == Arg::Kind::Integer) return arg.value.text();
-  if (arg.index < 0) return "null";
-  std::string text(space_name(arg.space));
+void Printer::arg(const Arg& arg) {
+  if (arg.kind == Arg::Kind::Integer) return put(arg.value);
+  if (arg.index < 0) return put("null");
+  put(space_name(arg.space));
   const bool numbered =
       arg.space == Space::Workspace || arg.space == Space::Constant || arg.space == Space::External;
-  if (numbered || arg.index != 0) text += '[' + std::to_string(arg.index) + ']';
-  if (!arg.value.is_zero()) text += '+' + arg.value.text();
-  return text;
+  if (numbered || arg.index != 0) put('[', int64_t{arg.index}, ']');
+  if (!arg.value.is_zero()) put('+', arg.value);
 }
 
 void Printer::record(const Record& record) {
   switch (record.kind) {
     case Record::Kind::LoopBegin:
-      text += "    loop " + record.tasks.text() + " of " + name_text(record.node) + '\n';
-      return;
+      return put("    loop ", record.tasks, " of ", Name{record.node}, '\n');
     case Record::Kind::LoopEnd:
-      text += "    end of " + name_text(record.node) + '\n';
-      return;
+      return put("    end of ", Name{record.node}, '\n');
     case Record::Kind::Call:
       break;
   }
-  text += "    call " + name_text(record.kernel.family);
-  if (!record.kernel.attributes.empty()) text += ' ' + record.kernel.attributes.print();
-  text += " (";
-  for (size_t i = 0; i < record.args.size(); ++i) text += (i > 0 ? ", " : "") + arg_text(record.args[i]);
-  text += ") tasks " + record.tasks.text() + " scratch " + record.scratch.text() + " flops " +
-          record.flops.text() + " bytes " + record.bytes.text() + " of " + name_text(record.node) + '\n';
+  put("    call ", Name{record.kernel.family});
+  if (!record.kernel.attributes.empty()) {
+    put(' ');
+    record.kernel.attributes.append_text(text);
+  }
+  put(" (");
+  for (size_t i = 0; i < record.args.size(); ++i) {
+    if (i > 0) put(", ");
+    arg(record.args[i]);
+  }
+  put(") tasks ", record.tasks, " scratch ", record.scratch, " flops ", record.flops, " bytes ",
+      record.bytes, " of ", Name{record.node}, '\n');
 }
 
 }  // namespace
 
-std::string print(const Module& module) {
-  Printer printer(module);
+std::string print(const Module& module, Places places) {
+  Printer printer(module, places == Places::With);
   printer.module();
   return std::move(printer.text);
 }
 
 std::string print(const Entry& entry, const Module& module) {
-  Printer printer(module);
+  Printer printer(module, /*places=*/true);
   printer.entry(entry);
   return std::move(printer.text);
 }

@@ -198,8 +198,9 @@ void Reader::node(Graph& graph, std::vector<PendingNode>& pending, int depth) {
   }
   node.place = loc();
   if (cursor_.take("{")) {
-    node.body = std::make_shared<Graph>();
-    this->graph(*node.body, depth + 1);
+    const auto body = std::make_shared<Graph>();
+    this->graph(*body, depth + 1);
+    node.body = body;
     cursor_.expect("}");
   }
   places_[{entry_name_, node.name}] = here;

@@ -1,6 +1,7 @@
 // Literals of the text form, shared by its writers (attributes, print) and its reader.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,5 +18,8 @@ bool is_name_letter(char c);
 
 /// The name, in quotes if any of its letters needs them.
 std::string name_text(std::string_view name);
+void append_name(std::string& to, std::string_view name);
+
+void append_number(std::string& to, int64_t number);
 
 }  // namespace tfc::ir

@@ -41,14 +41,20 @@ Dim Type::width() const { return shape.empty() ? Dim(1) : shape.back(); }
 
 Dim Type::bytes() const { return elements() * Dim(dtype_bytes(dtype)); }
 
-std::string Type::text() const {
-  std::string text(dtype_name(dtype));
-  text += '[';
+void Type::append_text(std::string& to) const {
+  to += dtype_name(dtype);
+  to += '[';
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (i > 0) text += ',';
-    text += shape[i].text();
+    if (i > 0) to += ',';
+    shape[i].append_text(to);
   }
-  return text + ']';
+  to += ']';
+}
+
+std::string Type::text() const {
+  std::string text;
+  append_text(text);
+  return text;
 }
 
 std::optional<Type> Type::parse(std::string_view text) {

@@ -29,6 +29,7 @@ struct Type {
   Dim width() const;     // the last; 1 for a scalar
   Dim bytes() const;
   std::string text() const;
+  void append_text(std::string& to) const;
   static std::optional<Type> parse(std::string_view text);
   friend bool operator==(const Type&, const Type&) = default;
 };

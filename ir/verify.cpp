@@ -43,10 +43,8 @@ constexpr std::string_view kEntries[] = {"infer", "last", "loss",   "logprobs", 
 class Verifier {
  public:
   Verifier(const Module& module, Diagnostics& diagnostics, const DumpPlaces* places)
-      : module_(module), diagnostics_(diagnostics), places_(places) {
-    for (size_t i = 0; i < module.parameters.size(); ++i)
-      parameter_number_.emplace(module.parameters[i].name, i);
-  }
+      : module_(module), diagnostics_(diagnostics), places_(places),
+        parameter_number_(parameter_numbers(module)) {}
 
   bool run() {
     parameters();
@@ -92,7 +90,7 @@ class Verifier {
   const Module& module_;
   Diagnostics& diagnostics_;
   const DumpPlaces* places_;
-  std::unordered_map<std::string, size_t> parameter_number_;
+  const std::unordered_map<std::string_view, size_t> parameter_number_;
   std::string entry_;
   int errors_ = 0;
 };

@@ -43,7 +43,7 @@ bool cancel_key_bias(ir::Module& module, PassContext& context) {
       if (graph.node(id).op != OpKind::ColumnSum || graph.node(id).attributes.has("cancelled")) continue;
       const std::vector<int64_t> range = key_columns(graph, graph.operand(id, 0));
       if (range.empty()) continue;
-      graph.node(id).attributes.set("cancelled", range);
+      graph.edit(id).attributes.set("cancelled", range);
       context.diagnostics.remark("cancel-key-bias", graph.node(id).place,
                                  "the gradient of the keys' bias is exactly zero in '" + graph.node(id).name + "'");
       changed = true;

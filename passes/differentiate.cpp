@@ -1,5 +1,6 @@
 #include "passes/differentiate.h"
 
+#include <algorithm>
 #include <map>
 
 #include "ir/algorithms.h"
@@ -112,15 +113,6 @@ class Walk : public ir::GradientContext {
   std::string name_;  // of the current node
 };
 
-bool is_frozen(const ir::Module& module, const std::string& name) {
-  for (const std::string& part : ir::split_joined_name(name)) {
-    const ir::Parameter* parameter = module.parameter(part);
-    TFC_CHECK(parameter, "no parameter is named '" + part + "'");
-    if (!parameter->frozen) return false;
-  }
-  return true;
-}
-
 struct Leaves {
   std::vector<NodeId> parameters, inputs;
   std::vector<NodeId> all() const {
@@ -131,11 +123,19 @@ struct Leaves {
 };
 
 Leaves wanted_leaves(const ir::Module& module, const Graph& graph, bool inputs_wanted) {
+  const auto numbers = ir::parameter_numbers(module);
+  const auto frozen = [&](const std::string& part) {
+    const auto known = numbers.find(part);
+    TFC_CHECK(known != numbers.end(), "no parameter is named '" + part + "'");
+    return module.parameters[known->second].frozen;
+  };
   Leaves leaves;
   for (NodeId id : graph.nodes()) {
     const Node& node = graph.node(id);
-    if (node.op == OpKind::Param && !is_frozen(module, node.attributes.text("name")))
-      leaves.parameters.push_back(id);
+    if (node.op == OpKind::Param) {
+      const std::vector<std::string> parts = ir::split_joined_name(node.attributes.text("name"));
+      if (!std::all_of(parts.begin(), parts.end(), frozen)) leaves.parameters.push_back(id);
+    }
     if (node.op == OpKind::Input && inputs_wanted && node.results[0].dtype == graph.real)
       leaves.inputs.push_back(id);
   }
@@ -150,7 +150,7 @@ void keep_gradient(Graph& graph, NodeId parameter, const std::vector<Value>& con
   Value kept = add_state(graph, "grads", name, node.results[0]);
   for (Value contribution : contributions) {
     const NodeId sum = graph.add(OpKind::Add, {kept, contribution}, {}, "grads." + name, node.place);
-    graph.node(sum).donates = 0;
+    graph.edit(sum).donates = 0;
     kept = {sum, 0};
   }
   graph.outputs.push_back({"grads:" + name, kept});

@@ -26,13 +26,11 @@ class BodyWriter {
   }
 
   void copy(NodeId id) {
-    Node node = outer_.node(id);
-    node.donates = -1;
     std::vector<Value> inside;
     for (Value operand : outer_.operands(id)) inside.push_back(operand.valid() ? value(operand) : Value{});
-    const size_t results = node.results.size();
-    const NodeId copy = body->add_node(std::move(node), inside);
-    for (uint32_t i = 0; i < results; ++i) inside_[{id, i}] = {copy, i};
+    const NodeId copy = body->add_shared(outer_, id, std::move(inside));
+    if (body->node(copy).donates >= 0) body->edit(copy).donates = -1;
+    for (uint32_t i = 0; i < outer_.node(id).results.size(); ++i) inside_[{id, i}] = {copy, i};
   }
 
   Value value(Value outside) {
@@ -49,7 +47,7 @@ class BodyWriter {
 
  private:
   const Graph& outer_;
-  std::map<Value, Value> inside_;
+  std::map<Value, Value> inside_;  // a few: bodies are small
 };
 
 }  // namespace

@@ -27,9 +27,7 @@ struct Candidate {
 class Joiner {
  public:
   Joiner(const ir::Module& module, Graph& graph, std::span<const std::string_view> parts)
-      : module_(module), graph_(graph), parts_(parts) {
-    for (size_t i = 0; i < module.parameters.size(); ++i) index_[module.parameters[i].name] = i;
-  }
+      : module_(module), graph_(graph), parts_(parts), index_(ir::parameter_numbers(module)) {}
 
   /// Returns the prefixes of each group that was joined.
   std::vector<std::string> run(std::vector<ir::Place>& places) {
@@ -132,7 +130,7 @@ class Joiner {
   const ir::Module& module_;
   Graph& graph_;
   const std::span<const std::string_view> parts_;
-  std::unordered_map<std::string, size_t> index_;
+  const std::unordered_map<std::string_view, size_t> index_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "ir/algorithms.h"
+#include "ir/text.h"
 
 namespace tfc::passes {
 namespace {
@@ -16,12 +17,14 @@ using ir::OpKind;
 std::string meaning(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   std::string text(ir::info(node.op).text);
-  text += node.attributes.print();
+  node.attributes.append_text(text);
   for (ir::Value operand : graph.operands(id)) {
     text += ' ';
-    text += operand.valid() ? std::to_string(operand.node.index) + "." + std::to_string(operand.result) : "_";
+    ir::append_number(text, operand.node.index);  // an absent one has a number too
+    text += '.';
+    ir::append_number(text, operand.result);
   }
-  if (ir::info(node.op).op_class == ir::OpClass::Leaf) text += node.results[0].text();
+  if (ir::info(node.op).op_class == ir::OpClass::Leaf) node.results[0].append_text(text);
   return text;
 }
 

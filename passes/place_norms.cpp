@@ -114,8 +114,8 @@ void settle_final_norm(Graph& graph, NodeId id, PassContext& context) {
                                  (keep ? "kept, because the placement became pre"
                                        : "dropped, because the placement became post, which ends in a norm"));
   if (keep) {
-    graph.node(id).attributes.set("final", std::string("yes"));
-    graph.node(id).attributes.erase("depth");
+    graph.edit(id).attributes.set("final", std::string("yes"));
+    graph.edit(id).attributes.erase("depth");
   } else {
     graph.replace_uses({id, 0}, graph.operand(id, 0));
     graph.erase(id);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "ir/algorithms.h"
 #include "ir/check.h"
 #include "passes/pass.h"
 
@@ -132,13 +133,7 @@ void print_times(const std::vector<PassRecord>& records) {
 /// Ids without gaps, operands before users: as a graph is when it is read from a dump, so that compilation
 /// goes on from a dump exactly as without it.
 bool is_compact(const ir::Graph& graph) {
-  if (graph.node_capacity() != graph.node_count()) return false;
-  for (ir::NodeId id : graph.nodes()) {
-    for (ir::Value operand : graph.operands(id)) {
-      if (operand.valid() && id < operand.node) return false;
-    }
-  }
-  return true;
+  return graph.node_capacity() == graph.node_count() && ir::operands_come_first(graph);
 }
 
 class Runner {

@@ -55,7 +55,7 @@ void use_cache(Graph& graph, NodeId id, Value offsets) {
     const Value cache = add_state(graph, "cache", name, type);
     const NodeId appended = graph.add(OpKind::CacheAppend, {cache, operands[slot], offsets, mask}, {},
                                       name + ".append", node.place);
-    graph.node(appended).donates = 0;
+    graph.edit(appended).donates = 0;
     operands[slot] = {appended, 0};
     graph.outputs.push_back({"cache:" + name, operands[slot]});
   }

@@ -30,7 +30,7 @@ Graph derive_step(const ir::Module& module) {
   const NodeId scale = graph.add(OpKind::ClipScale, {{squares, 0}, count, clip}, {}, "clip_scale");
   const NodeId update = graph.add(
       OpKind::AdamW, {params, grads, moment1, moment2, {scale, 0}, hyper, lr_scale, decay}, {}, "adamw");
-  graph.node(update).donates = 0;  // and 1, 2, 3: see ir/ops.def
+  graph.edit(update).donates = 0;  // and 1, 2, 3: see ir/ops.def
   graph.outputs = {{"params:*", {update, 0}},
                    {"moment1:*", {update, 1}},
                    {"moment2:*", {update, 2}},

@@ -42,8 +42,17 @@ bool same_memory(const Location& a, const Location& b) {
 }  // namespace
 
 Storage::Storage(const ir::Module& module, const CacheLayout& cache, const Graph& graph, ir::Plan& plan)
-    : module_(module), cache_(cache), graph_(graph), plan_(plan), placed_concats_(graph.node_capacity()) {
+    : module_(module),
+      parameter_numbers_(ir::parameter_numbers(module)),
+      cache_(cache),
+      graph_(graph),
+      plan_(plan),
+      placed_concats_(graph.node_capacity()) {
   for (const ir::Output& output : graph.outputs) ++output_count_[output.value];
+  for (NodeId id : graph.nodes()) {
+    const Node& node = graph.node(id);
+    if (node.op == OpKind::State) read_spaces_.insert(*state_space(node.attributes.text("space")));
+  }
   add_externals();
   place_concats();
   place_in_results();
@@ -80,22 +89,12 @@ void Storage::place_output(const ir::Output& output, int external) {
     const auto [space, name] = *state_of_output(output.name);
     to = whole(state_memory(space, name), type);
   }
-  if (has_own_storage(output.value) && !places_.contains(output.value) && !is_read(to.pointer.space)) {
+  if (has_own_storage(output.value) && !places_.contains(output.value) && !read_spaces_.contains(to.pointer.space)) {
     places_[output.value] = to;
   } else if (!same_memory(locate(output.value), to)) {
     const bool leaf = ir::info(graph_.node(output.value.node).op).op_class == ir::OpClass::Leaf;
-    copies_.push_back({output.value, to, leaf || is_read(to.pointer.space)});
+    copies_.push_back({output.value, to, leaf || read_spaces_.contains(to.pointer.space)});
   }
-}
-
-/// Does the graph read state of that space? Then only a donation may write there before the end.
-bool Storage::is_read(Space space) const {
-  if (space == Space::External) return false;
-  for (NodeId id : graph_.nodes()) {
-    const Node& node = graph_.node(id);
-    if (node.op == OpKind::State && node.attributes.text("space") == ir::space_name(space)) return true;
-  }
-  return false;
 }
 
 /// A kernel makes the value, in memory that nothing else prescribes.
@@ -181,9 +180,9 @@ Arg Storage::state_memory(const std::string& space_text, const std::string& name
   }
   if (name == "*") return pointer(*space, 0);
   const std::string first = ir::split_joined_name(name).front();
-  const ir::Parameter* parameter = module_.parameter(first);
-  TFC_CHECK(parameter, "no parameter is named '" + first + "'");
-  return pointer(*space, 0, parameter->offset * ir::dtype_bytes(module_.real));
+  const auto number = parameter_numbers_.find(first);
+  TFC_CHECK(number != parameter_numbers_.end(), "no parameter is named '" + first + "'");
+  return pointer(*space, 0, module_.parameters[number->second].offset * ir::dtype_bytes(module_.real));
 }
 
 Arg Storage::new_buffer(std::string name, ir::Dim bytes) {

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <unordered_map>
 
 #include "ir/module.h"
 #include "passes/lower/lowering.h"
@@ -41,7 +43,6 @@ class Storage {
   void add_externals();
   void place_outputs();
   void place_output(const ir::Output& output, int external);
-  bool is_read(ir::Space space) const;
   bool has_own_storage(ir::Value value) const;
   void place_concats();
   void place_in_results();
@@ -53,6 +54,7 @@ class Storage {
   Location find(ir::Value value);
 
   const ir::Module& module_;
+  const std::unordered_map<std::string_view, size_t> parameter_numbers_;
   const CacheLayout& cache_;
   const ir::Graph& graph_;
   ir::Plan& plan_;
@@ -64,6 +66,7 @@ class Storage {
   };
   std::map<ir::Value, Column> columns_;             // operands placed in a concat, or where a result will be
   std::vector<bool> placed_concats_;
+  std::set<ir::Space> read_spaces_;                 // of which the graph reads state: what only a donation may overwrite before the end
   std::map<std::string, int> inputs_;               // name -> external
   std::vector<Copy> copies_;
 };

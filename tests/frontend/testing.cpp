@@ -75,7 +75,7 @@ ir::Module blocks_of(const Description& description) {
 
 std::string text_without_places(ir::Module module) {
   for (ir::Entry& entry : module.entries)
-    for (const ir::NodeId id : entry.graph.nodes()) entry.graph.node(id).place = {};
+    for (const ir::NodeId id : entry.graph.nodes()) entry.graph.edit(id).place = {};
   return ir::print(module);
 }
 

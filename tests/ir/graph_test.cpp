@@ -120,23 +120,41 @@ TEST(Graph, CompactPutsOperandsFirst) {
   EXPECT_EQ(graph.output("output").node, graph.find("first"));
 }
 
-TEST(Graph, CopiesAreDeep) {
+TEST(Graph, CopiesShareNodesUntilTheyAreEdited) {
   Graph graph;
   const Value x = input(graph, "x");
   Node fused;
   fused.op = OpKind::Fused;
   fused.results = {kRow};
   fused.name = "f";
-  fused.body = std::make_shared<Graph>();
+  fused.body = std::make_shared<const Graph>();
   const NodeId id = graph.add_node(std::move(fused), {x});
   Graph copy = graph;
-  copy.node(id).place.line = 9;
-  input(*copy.node(id).body, "inner");
-  add(copy, x, x);
+  EXPECT_EQ(&copy.node(id), &graph.node(id));
+  copy.edit(id).place.line = 9;
+  EXPECT_EQ(copy.node(id).place.line, 9);
   EXPECT_EQ(graph.node(id).place.line, 0);
-  EXPECT_EQ(graph.node(id).body->node_count(), 0u);
-  EXPECT_EQ(graph.node_count(), 2u);
+  EXPECT_EQ(copy.find("f"), id);
+  graph.erase(id);
+  EXPECT_FALSE(graph.find("f").valid());
+  EXPECT_EQ(copy.node(copy.find("f")).name, "f");
+  add(copy, x, x);
+  EXPECT_EQ(graph.node_count(), 1u);
+  EXPECT_EQ(copy.node_count(), 3u);
   EXPECT_EQ(copy.operand(id, 0), x);
+}
+
+TEST(Graph, SharedNodesOfAnotherGraph) {
+  Graph graph, other;
+  const Value x = input(graph, "x"), y = input(other, "y");
+  const Value sum = add(graph, x, x, "sum");
+  const NodeId shared = other.add_shared(graph, sum.node, {y, y});
+  EXPECT_EQ(&other.node(shared), &graph.node(sum.node));
+  EXPECT_EQ(other.uses(y).size(), 2u);
+  const NodeId again = other.add_shared(graph, sum.node, {y, Value{shared, 0}});  // the name is taken
+  EXPECT_EQ(other.node(again).name, "sum.2");
+  EXPECT_EQ(other.users(y.node), (std::vector<NodeId>{shared, again}));
+  EXPECT_EQ(graph.node(sum.node).name, "sum");
 }
 
 TEST(GraphDeath, MisfitsAreFaultsOfTheCompiler) {

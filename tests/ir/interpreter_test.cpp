@@ -303,11 +303,12 @@ TEST(Interpreter, RunsFusedBodiesAndCommitsState) {
   fused.op = OpKind::Fused;
   fused.name = "f";
   fused.results = {row, row};
-  fused.body = std::make_shared<Graph>();
-  fused.body->real = DType::F64;
-  const Value x = leaf(*fused.body, OpKind::Argument, "x", {{"index", int64_t{1}}});
-  const NodeId doubled = fused.body->add(OpKind::Scale, {x}, {{"factor", 2.0}}, "doubled");
-  fused.body->outputs = {{"0", {doubled, 0}}, {"1", x}};
+  const auto body = std::make_shared<Graph>();
+  body->real = DType::F64;
+  const Value x = leaf(*body, OpKind::Argument, "x", {{"index", int64_t{1}}});
+  const NodeId doubled = body->add(OpKind::Scale, {x}, {{"factor", 2.0}}, "doubled");
+  body->outputs = {{"0", {doubled, 0}}, {"1", x}};
+  fused.body = body;
   const NodeId f = graph.add_node(std::move(fused), {{}, a});
   const NodeId sum = graph.add(OpKind::Add, {before, {f, 0}}, {}, "sum");
   graph.outputs = {{"grads:a", {sum, 0}}, {"same", {f, 1}}};

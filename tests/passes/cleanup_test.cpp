@@ -129,7 +129,7 @@ TEST(MergeEqualNodes, OtherAttributesInputsAndDonationsStay) {
               b = m.add(OpKind::Scale, {x}, {{"factor", 3.0}});
   const Value c = m.add(OpKind::Add, {a, b}), d = m.add(OpKind::Add, {b, a}), e = m.add(OpKind::Add, {x, y});
   const Value f = m.add(OpKind::Add, {x, y});
-  m.graph.node(f.node).donates = 0;
+  m.graph.edit(f.node).donates = 0;
   m.graph.outputs = {{"c", c}, {"d", d}, {"e", e}, {"f", f}};
   EXPECT_FALSE(m.run(merge_equal_nodes));
 }

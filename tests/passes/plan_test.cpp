@@ -196,7 +196,7 @@ TEST(Plan, ReadersOfADonatedValueRunFirst) {
   };
   const ir::Value state = leaf(ir::OpKind::State, "state"), x = leaf(ir::OpKind::Input, "x");
   const ir::NodeId update = graph.add(ir::OpKind::Add, {state, x}, {}, "update");
-  graph.node(update).donates = 0;
+  graph.edit(update).donates = 0;
   const ir::NodeId reader = graph.add(ir::OpKind::Multiply, {state, x}, {}, "reader");
   graph.outputs = {{"a", {update, 0}}, {"b", {reader, 0}}};
   EXPECT_EQ(schedule(graph, small_point()), (std::vector<ir::NodeId>{reader, update}));

@@ -64,12 +64,12 @@ int64_t ConstantData::program(const ir::Dim& expression) {
 
 Constant* ConstantData::code_array() { return plain_array("code", code_); }
 
-int32_t ConstantData::string_index(const std::string& value) {
-  auto [known, added] = string_numbers_.emplace(value, static_cast<int32_t>(strings_.size()));
-  if (added) strings_.push_back(text(value));
+int32_t ConstantData::string_start(const std::string& value) {
+  auto [known, added] = string_starts_.emplace(value, static_cast<int32_t>(strings_.size()));
+  if (added) strings_.append(value.c_str(), value.size() + 1);
   return known->second;
 }
 
-Constant* ConstantData::strings_array() { return array("strings", strings_); }
+Constant* ConstantData::strings() { return bytes("strings", strings_.data(), strings_.size()); }
 
 }  // namespace tfc::codegen

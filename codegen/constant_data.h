@@ -40,9 +40,10 @@ class ConstantData {
   /// Where the expression's program starts in the code array.
   int64_t program(const ir::Dim& expression);
   llvm::Constant* code_array();                                 // after the last program
-  /// Index of a string in the strings array.
-  int32_t string_index(const std::string& value);
-  llvm::Constant* strings_array();
+  /// Where the string starts among all of them; each ends with a zero. One array without addresses: a pointer for each
+  /// would be a symbol, and a relocation whenever the library is loaded.
+  int32_t string_start(const std::string& value);
+  llvm::Constant* strings();                                    // after the last of them
 
  private:
   llvm::GlobalVariable* global(const std::string& name, llvm::Constant* value);
@@ -53,8 +54,8 @@ class ConstantData {
   std::map<std::string, llvm::Constant*> texts_;
   std::unordered_map<ir::Dim, int64_t, ir::DimHash> programs_;
   std::vector<int64_t> code_;
-  std::unordered_map<std::string, int32_t> string_numbers_;
-  std::vector<llvm::Constant*> strings_;
+  std::unordered_map<std::string, int32_t> string_starts_;
+  std::string strings_;
 };
 
 }  // namespace tfc::codegen

@@ -122,7 +122,7 @@ tc::RecordDesc TableWriter::record(const ir::Record& record, size_t first_arg) {
   return {static_cast<int32_t>(record.kind), call ? kernel_number(record.kernel) : 0,
           static_cast<int32_t>(first_arg),   static_cast<int32_t>(record.args.size()),
           data_.program(record.tasks),       data_.program(work),
-          data_.string_index(record.node),   0};
+          data_.string_start(record.node),   0};
 }
 
 tc::ExternalDesc TableWriter::external(const ir::External& external) {
@@ -206,7 +206,7 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
       data_.array("params", params), data_.array("kernels", kernels_), data_.array("kernel_names", kernel_names_),
       data_.array("constants", blobs), data_.array("caches", caches), program(cache.bytes)};
   members.push_back(data_.code_array());  // no program may be added beyond this point
-  members.push_back(data_.strings_array());
+  members.push_back(data_.strings());
   members.push_back(data_.array_value(entries));
   Constant* value = data_.structure(members);
   TFC_CHECK(llvm_.getDataLayout().getTypeAllocSize(value->getType()) == sizeof(tc::ModelDesc),

@@ -33,7 +33,7 @@ struct RecordDesc {
   int32_t first_arg, arg_count;  // in EntryDesc::args
   int64_t tasks;       // program
   int64_t work;        // program: flops + 4 * bytes, to keep small records on one thread
-  int32_t node;        // index into ModelDesc::strings, for profiles and messages
+  int32_t node;        // where its name starts in ModelDesc::strings, for profiles
   int32_t reserved;
 };
 
@@ -112,7 +112,7 @@ struct ModelDesc {
   const CacheDesc* caches;
   int64_t cache_bytes;       // program
   const int64_t* code;       // all programs
-  const char* const* strings;
+  const char* strings;       // names of nodes, each ended by a zero
   EntryDesc entries[EntryEnd];
 };
 

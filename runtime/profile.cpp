@@ -8,7 +8,7 @@ namespace {
 
 void name_record(const ModelDesc& desc, const RecordDesc& record, tc_record& named) {
   named = tc_record{};
-  named.node = desc.strings[record.node];
+  named.node = desc.strings + record.node;
   if (record.kind == RecordCall) named.kernel = desc.kernel_names[record.kernel];
 }
 

@@ -108,7 +108,7 @@ class TableBuilder {
     desc_.kernels = kernels_.data();
     kernel_names_.assign(kernels_.size(), "a kernel");
     desc_.kernel_names = kernel_names_.data();
-    desc_.strings = strings_;
+    desc_.strings = "a node";  // of every record
     desc_.kernel_count = static_cast<int32_t>(kernels_.size());
     desc_.params = params_.data();
     desc_.param_count = static_cast<int32_t>(params_.size());
@@ -140,7 +140,6 @@ class TableBuilder {
   std::vector<int64_t> code_;
   std::vector<Kernel> kernels_;
   std::vector<const char*> kernel_names_;
-  const char* strings_[1] = {"a node"};  // of every record
   std::vector<ParamDesc> params_;
   std::vector<CacheDesc> caches_;
   std::vector<const double*> constants_;

@@ -38,8 +38,8 @@ bool needs_runtime(const CompileRequest& request) {
 
 uint64_t build_id(const ir::Module& planned, const Target& target, int optimisation) {
   // Where things stand in the user's file makes no difference to a library.
-  const std::string text = ir::print(planned, ir::Places::Without) + '\0' + target.cpu + '\0' + target.tune + '\0' +
-                           std::to_string(optimisation) + '\0' + std::to_string(runtime_hash());
+  const std::string text = ir::print(planned, ir::Places::Without) + '\0' + target.cpu + '\0' + target.tune +
+                           '\0' + std::to_string(optimisation) + '\0' + std::to_string(runtime_hash());
   const uint64_t hash = llvm::xxh3_64bits(text);
   return hash == 0 ? 1 : hash;  // 0 means "any build" to NAME_api
 }

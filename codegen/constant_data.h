@@ -28,8 +28,8 @@ class ConstantData {
   llvm::Constant* array_value(std::vector<llvm::Constant*> elements);  // inline array member; not empty
   /// A constant global array; its address. Null pointer when empty.
   llvm::Constant* array(const std::string& name, const std::vector<llvm::Constant*>& elements);
-  /// The same of structs without pointers, as the bytes that they are here: host and target are little-endian, and
-  /// LLVM takes its time over a constant for each member.
+  /// The same of structs without pointers, as the bytes that they are here: host and target are
+  /// little-endian, and LLVM takes its time over a constant for each member.
   template <typename Struct>
   llvm::Constant* plain_array(const std::string& name, const std::vector<Struct>& elements) {
     static_assert(std::is_trivially_copyable_v<Struct> && std::has_unique_object_representations_v<Struct>);
@@ -40,10 +40,10 @@ class ConstantData {
   /// Where the expression's program starts in the code array.
   int64_t program(const ir::Dim& expression);
   llvm::Constant* code_array();                                 // after the last program
-  /// Where the string starts among all of them; each ends with a zero. One array without addresses: a pointer for each
-  /// would be a symbol, and a relocation whenever the library is loaded.
+  /// Where the string starts among all of them; each ends with a zero. One array without addresses: a pointer
+  /// for each would be a symbol, and a relocation whenever the library is loaded.
   int32_t string_start(const std::string& value);
-  llvm::Constant* strings();                                    // after the last of them
+  llvm::Constant* strings();  // after the last of them
 
  private:
   llvm::GlobalVariable* global(const std::string& name, llvm::Constant* value);

@@ -111,7 +111,8 @@ int32_t TableWriter::kernel_number(const ir::KernelSpec& spec) {
 tc::ArgDesc TableWriter::argument(const ir::Plan& plan, const ir::Arg& arg) {
   if (arg.kind == ir::Arg::Kind::Integer) return {tc::SpaceInteger, 0, data_.program(arg.value)};
   if (arg.index < 0) return {tc::SpaceNull, 0, data_.program(0)};
-  if (arg.space != ir::Space::Workspace) return {static_cast<int32_t>(arg.space), arg.index, data_.program(arg.value)};
+  if (arg.space != ir::Space::Workspace)
+    return {static_cast<int32_t>(arg.space), arg.index, data_.program(arg.value)};
   const int slot = plan.buffers[static_cast<size_t>(arg.index)].slot;
   return {tc::SpaceWorkspace, 0, data_.program(arg.value + slot_offsets_[static_cast<size_t>(slot)])};
 }
@@ -127,8 +128,11 @@ tc::RecordDesc TableWriter::record(const ir::Record& record, size_t first_arg) {
 
 tc::ExternalDesc TableWriter::external(const ir::External& external) {
   TFC_CHECK(external.type.rank() <= 4, "an input or output has more than four dimensions");
-  tc::ExternalDesc result{role_of(external), external.is_output, static_cast<int32_t>(external.type.dtype),
-                          static_cast<int32_t>(external.type.rank()), {}};
+  tc::ExternalDesc result{role_of(external),
+                          external.is_output,
+                          static_cast<int32_t>(external.type.dtype),
+                          static_cast<int32_t>(external.type.rank()),
+                          {}};
   for (size_t i = 0; i < 4; ++i) {
     result.dims[i] = data_.program(i < external.type.shape.size() ? external.type.shape[i] : ir::Dim(1));
   }
@@ -189,22 +193,44 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
   for (const ir::Constant& blob : module_.constants) blobs.push_back(data_.doubles("blob." + blob.name, blob.values));
   const passes::CacheLayout cache = passes::cache_layout(module_);
   for (const passes::CacheTensor& tensor : cache.tensors) {
-    caches.push_back(data_.structure({data_.text(tensor.name), data_.i64(tensor.width), program(tensor.offset),
-                                      data_.i32(tensor.cross), data_.i32(0)}));
+    caches.push_back(data_.structure({data_.text(tensor.name), data_.i64(tensor.width),
+                                      program(tensor.offset), data_.i32(tensor.cross), data_.i32(0)}));
   }
   const std::string kind = module_.facts.text("kind");
-  std::vector<Constant*> members = {
-      data_.text(module_.name), data_.text(module_.description), data_.text(target_.cpu),
-      data_.i64(static_cast<int64_t>(build_id)), data_.i32(static_cast<int>(module_.real)),
-      data_.i32(position(kinds, kind)), data_.i32(target_.isa_level),
-      data_.i32(position(heads, module_.facts.text("head"))), fact("d_model"), fact("out_width"), fact("vocab"),
-      fact("src_vocab"), fact("types"), fact("max_seq"), fact("classes"), fact("ignore_index"), fact("batch"),
-      fact("seq"), fact("src_seq"), flag("mask"), flag("lengths"), flag("memory_input"),
-      data_.i32(kind != "encoder"), data_.i64(module_.parameter_block()),
-      data_.i32(static_cast<int64_t>(params.size())), data_.i32(static_cast<int64_t>(kernels_.size())),
-      data_.i32(static_cast<int64_t>(blobs.size())), data_.i32(static_cast<int64_t>(caches.size())),
-      data_.array("params", params), data_.array("kernels", kernels_), data_.array("kernel_names", kernel_names_),
-      data_.array("constants", blobs), data_.array("caches", caches), program(cache.bytes)};
+  std::vector<Constant*> members = {data_.text(module_.name),
+                                    data_.text(module_.description),
+                                    data_.text(target_.cpu),
+                                    data_.i64(static_cast<int64_t>(build_id)),
+                                    data_.i32(static_cast<int>(module_.real)),
+                                    data_.i32(position(kinds, kind)),
+                                    data_.i32(target_.isa_level),
+                                    data_.i32(position(heads, module_.facts.text("head"))),
+                                    fact("d_model"),
+                                    fact("out_width"),
+                                    fact("vocab"),
+                                    fact("src_vocab"),
+                                    fact("types"),
+                                    fact("max_seq"),
+                                    fact("classes"),
+                                    fact("ignore_index"),
+                                    fact("batch"),
+                                    fact("seq"),
+                                    fact("src_seq"),
+                                    flag("mask"),
+                                    flag("lengths"),
+                                    flag("memory_input"),
+                                    data_.i32(kind != "encoder"),
+                                    data_.i64(module_.parameter_block()),
+                                    data_.i32(static_cast<int64_t>(params.size())),
+                                    data_.i32(static_cast<int64_t>(kernels_.size())),
+                                    data_.i32(static_cast<int64_t>(blobs.size())),
+                                    data_.i32(static_cast<int64_t>(caches.size())),
+                                    data_.array("params", params),
+                                    data_.array("kernels", kernels_),
+                                    data_.array("kernel_names", kernel_names_),
+                                    data_.array("constants", blobs),
+                                    data_.array("caches", caches),
+                                    program(cache.bytes)};
   members.push_back(data_.code_array());  // no program may be added beyond this point
   members.push_back(data_.strings());
   members.push_back(data_.array_value(entries));

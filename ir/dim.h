@@ -33,17 +33,17 @@ struct Point {
 /// `max(a, b)` of other Dims (those three occur in plans, never in the shapes of values).
 /// Nothing here proves inequalities (but see never_negative); decisions are taken `at` a point.
 ///
-/// Small and copied freely: a graph holds hundreds of thousands of a few hundred different ones, so what is not
-/// a number is stored once in the process, with its text, and for as long as that lasts.
+/// Small and copied freely: a graph holds hundreds of thousands of a few hundred different ones, so what is
+/// not a number is stored once in the process, with its text, and for as long as that lasts.
 class Dim {
  public:
   struct Factor;                        // a symbol or a ceildiv/min/max call
   using Product = std::vector<Factor>;  // sorted
 
-  Dim() = default;                          // 0
+  Dim() = default;                            // 0
   Dim(int64_t number) : constant_(number) {}  // NOLINT: numbers are dimensions
   Dim(int number) : constant_(number) {}      // NOLINT
-  Dim(Symbol symbol);                       // NOLINT
+  Dim(Symbol symbol);                         // NOLINT
 
   std::optional<int64_t> constant() const;  // the value, if no symbol occurs
   bool is_zero() const { return terms_ == nullptr && constant_ == 0; }

@@ -44,8 +44,7 @@ const Dim::Terms* Dim::Store::keep(std::vector<Term> list) {
   return *terms_.insert(new Terms(std::move(terms))).first;
 }
 
-Dim Dim::Store::remember(char operation, const Dim& a, const Dim& b,
-                         Dim (*compute)(const Dim&, const Dim&)) {
+Dim Dim::Store::remember(char operation, const Dim& a, const Dim& b, Dim (*compute)(const Dim&, const Dim&)) {
   const Call call{a, b, operation};
   {
     const std::lock_guard lock(mutex_);

@@ -78,7 +78,7 @@ class Graph {
   size_t node_count() const;     // living nodes
   bool alive(NodeId id) const;
   const Node& node(NodeId id) const;
-  Node& edit(NodeId id);                       // the node, for this graph to change; not its name
+  Node& edit(NodeId id);                     // the node, for this graph to change; not its name
   NodeId find(std::string_view name) const;  // invalid when there is none
 
   std::vector<NodeId> nodes() const;  // living, in order of id

@@ -11,8 +11,8 @@
 
 namespace tfc::ir {
 
-/// A vertex. The node lives behind a pointer, so that references to it survive the addition of others, and copies
-/// of a graph share it until one of them edits it.
+/// A vertex. The node lives behind a pointer, so that references to it survive the addition of others, and
+/// copies of a graph share it until one of them edits it.
 struct NodeCell {
   std::shared_ptr<Node> node;  // null: dead
   std::vector<Value> operands;

@@ -248,8 +248,8 @@ void Printer::record(const Record& record) {
     if (i > 0) put(", ");
     arg(record.args[i]);
   }
-  put(") tasks ", record.tasks, " scratch ", record.scratch, " flops ", record.flops, " bytes ",
-      record.bytes, " of ", Name{record.node}, '\n');
+  put(") tasks ", record.tasks, " scratch ", record.scratch, " flops ", record.flops, " bytes ", record.bytes,
+      " of ", Name{record.node}, '\n');
 }
 
 }  // namespace

@@ -43,7 +43,9 @@ constexpr std::string_view kEntries[] = {"infer", "last", "loss",   "logprobs", 
 class Verifier {
  public:
   Verifier(const Module& module, Diagnostics& diagnostics, const DumpPlaces* places)
-      : module_(module), diagnostics_(diagnostics), places_(places),
+      : module_(module),
+        diagnostics_(diagnostics),
+        places_(places),
         parameter_number_(parameter_numbers(module)) {}
 
   bool run() {

@@ -89,7 +89,8 @@ void Storage::place_output(const ir::Output& output, int external) {
     const auto [space, name] = *state_of_output(output.name);
     to = whole(state_memory(space, name), type);
   }
-  if (has_own_storage(output.value) && !places_.contains(output.value) && !read_spaces_.contains(to.pointer.space)) {
+  if (has_own_storage(output.value) && !places_.contains(output.value) &&
+      !read_spaces_.contains(to.pointer.space)) {
     places_[output.value] = to;
   } else if (!same_memory(locate(output.value), to)) {
     const bool leaf = ir::info(graph_.node(output.value.node).op).op_class == ir::OpClass::Leaf;

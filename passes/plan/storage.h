@@ -66,7 +66,8 @@ class Storage {
   };
   std::map<ir::Value, Column> columns_;             // operands placed in a concat, or where a result will be
   std::vector<bool> placed_concats_;
-  std::set<ir::Space> read_spaces_;                 // of which the graph reads state: what only a donation may overwrite before the end
+  std::set<ir::Space>
+      read_spaces_;  // of which the graph reads state: what only a donation may overwrite before the end
   std::map<std::string, int> inputs_;               // name -> external
   std::vector<Copy> copies_;
 };

@@ -556,7 +556,7 @@ class Session:
         sizes = [_integer(n, v, 1, 2 ** 31 - 1) for n, v in (("B", B), ("T", T), ("S", T if S is None else S))]
         count = _api.memory(_WORKSPACE + ENTRIES[entry], *sizes, _api.threads(self._handle.address))
         if count == 2 ** (8 * ctypes.sizeof(ctypes.c_size_t)) - 1:
-            given = ", ".join(f"{n} {v}" for n, v in zip("BTS", sizes))
+            given = ", ".join(f"{n} {v}" for n, v in zip("BTS" if KIND == "encoder-decoder" else "BT", sizes))
             limit = f"; T may be at most {MAX_SEQ} (max_seq)" if 0 < MAX_SEQ < max(sizes[1:]) else ""
             raise ValueError(f"no call of {entry} takes {given}{limit}")
         return count

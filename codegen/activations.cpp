@@ -16,12 +16,15 @@ Val held(Val x) {
   KernelBuilder* k = x.builder();
   return k->max(k->same_type_constant(x, -40.0), k->min(k->same_type_constant(x, 40.0), x));
 }
-Val gelu_share(Val x) {
+struct Logistic {
+  Val value, slope;  // the slope s (1 - s) without the difference, of which little would be left near 1
+};
+Logistic gelu_share(Val x) {
   KernelBuilder* k = x.builder();
   const Val twice = x * k->fma(k->same_type_constant(x, 2 * kRootTwoOverPi * kGeluCubic), x * x,
                                k->same_type_constant(x, 2 * kRootTwoOverPi));
-  const Val power = exp_nonpositive(-k->abs(twice));
-  return k->select(twice < 0.0, power, k->same_type_constant(x, 1.0)) / (1.0 + power);
+  const Val power = exp_nonpositive(-k->abs(twice)), larger = 1.0 / (1.0 + power);
+  return {k->select(twice < 0.0, power * larger, larger), power * larger * larger};
 }
 
 Val slope(const std::string& kind, Val x) {
@@ -30,8 +33,9 @@ Val slope(const std::string& kind, Val x) {
     return fma(x, n.density, n.cdf);
   }
   if (kind == "gelu_tanh") {
-    const Val h = held(x), s = gelu_share(h), inner = 2 * kRootTwoOverPi * (1.0 + 3 * kGeluCubic * (h * h));
-    return s + s * (1.0 - s) * (h * inner);
+    const Val h = held(x), inner = 2 * kRootTwoOverPi * (1.0 + 3 * kGeluCubic * (h * h));
+    const Logistic share = gelu_share(h);
+    return fma(share.slope, h * inner, share.value);
   }
   TFC_CHECK(kind == "silu", "activation '" + kind + "' has no derivative here");
   const Val s = sigmoid(x);
@@ -44,7 +48,7 @@ Val activate(const std::string& kind, Val x) {
   KernelBuilder* k = x.builder();
   if (kind == "relu") return k->select(x <= 0.0, k->same_type_constant(x, 0.0), x);
   if (kind == "gelu") return x * normal(x).cdf;
-  if (kind == "gelu_tanh") return x * gelu_share(held(x));
+  if (kind == "gelu_tanh") return x * gelu_share(held(x)).value;
   TFC_CHECK(kind == "silu", "activation '" + kind + "' is unknown");
   return x * sigmoid(x);
 }

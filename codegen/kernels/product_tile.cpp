@@ -10,6 +10,7 @@ namespace {
 // several steps ahead of the multiplications and spills accumulators.
 constexpr int kPanelUnroll = 2;
 constexpr int64_t kLineBytes = 64;  // of a cache
+constexpr int64_t kPanelGroup = 4, kPackRows = 32;
 
 std::string form_name(LeftOperand form) {
   return form == LeftOperand::Rows ? "tc.tile_rows" : "tc.tile_panel";
@@ -138,12 +139,20 @@ void emit_pack_rows(KernelBuilder& k, int width) {
       k.store(panels, panel * stride + d * width + first, load(d * ld + panel * step, first));
     }
   };
-  // The panels that lie wholly inside are filled together, so that rows of the source are read in long
-  // pieces.
+  const auto inside = [&](Val from, int first) { return k.load_vector(source, from + first, lanes); };
+  // Few panels at a time, for each is a stream of writes and all fall into the same sets of the cache; few rows at a
+  // time, so that the source's lines are still there when the next panels want their other ends.
   const Val whole = k.max(k.index(0), k.min(count, (columns - width + step) / step));
-  k.loop("depth", depth, [&](Val d) {
-    k.loop("panel", whole, [&](Val panel) {
-      copy(panel, d, [&](Val from, int first) { return k.load_vector(source, from + first, lanes); });
+  const Val grouped = whole / kPanelGroup * kPanelGroup;
+  k.loop("rows", k.index(0), depth, kPackRows, [&](Val first) {
+    const Val last = k.min(first + kPackRows, depth);
+    k.loop("group", k.index(0), grouped, kPanelGroup, [&](Val panel) {
+      k.loop("depth", first, last, 1, [&](Val d) {
+        for (int64_t i = 0; i < kPanelGroup; ++i) copy(panel + i, d, inside);
+      });
+    });
+    k.loop("panel", grouped, whole, 1, [&](Val panel) {
+      k.loop("depth", first, last, 1, [&](Val d) { copy(panel, d, inside); });
     });
   });
   k.loop("edge", whole, count, 1, [&](Val panel) {

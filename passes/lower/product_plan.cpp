@@ -16,8 +16,9 @@ constexpr int64_t kStripColumns = 32;
 constexpr int64_t kTasks = 12;
 // A task's block of C: panels of B [k block, columns] and the rows of A that pass over them stay in the
 // second-level cache. Below the least height a task packs more than it multiplies.
-constexpr int64_t kBlockStrips = 4, kBlockColumns = kBlockStrips * kStripColumns;
-constexpr int64_t kBlockRows = 256, kLeastRows = 56;
+constexpr int64_t kBlockStrips = 4, kBlockRows = 256, kLeastRows = 56;
+// A weight's gradient packs both operands: the nearer to a square, the less.
+constexpr int64_t kGradientStrips = 6, kGradientRows = 192;
 constexpr int64_t kPartDepth = 256;
 // Greatest tile height and vector width of any target, for the scratch.
 constexpr int64_t kTileRows = 14, kTileColumns = 32, kPanelRows = 16;
@@ -56,10 +57,10 @@ Cut cut_forward(const Product& product) {
 
 /// Form tn: m and n are a weight's sizes, k the number of tokens, cut into parts where there are few blocks.
 Cut cut_weight_gradient(const Product& product) {
-  const int64_t m = product.m.constant().value_or(kBlockRows);
+  const int64_t m = product.m.constant().value_or(kGradientRows);
   const int64_t strips = ceiling(product.n, kStripColumns);
   Cut cut;
-  int64_t rows = ceiling(m, kBlockRows), wide = std::min(strips, kBlockStrips);
+  int64_t rows = ceiling(m, kGradientRows), wide = std::min(strips, kGradientStrips);
   if (rows * ceiling(strips, wide) < kTasks) wide = std::min<int64_t>(wide, 2);
   const int64_t columns = ceiling(strips, wide);
   rows = std::max(rows, std::min(ceiling(m, kLeastRows), ceiling(kTasks, columns)));
@@ -75,12 +76,12 @@ Cut cut_weight_gradient(const Product& product) {
 }
 
 /// As the kernel lays it out: the row that sums begin with, panels of B, panels or copied rows of A.
-Dim scratch_bytes(const Cut& cut, int64_t depth, int64_t bytes) {
-  const int64_t panels_b = depth * kBlockColumns + kPanelRows * kTileColumns;
+Dim scratch_bytes(const Cut& cut, int64_t depth, int64_t block_columns, int64_t bytes) {
+  const int64_t panels_b = depth * block_columns + kPanelRows * kTileColumns;
   const int64_t copied_rows = kTileRows * (depth + kPanelRows);
   const int64_t panels_a =
       cut.panel_rows * 4 / 3 * depth + kPanelRows * depth;  // 8 columns for 6 rows at worst
-  const int64_t elements = kBlockColumns + panels_b + std::max(copied_rows, cut.panel_rows ? panels_a : 0);
+  const int64_t elements = block_columns + panels_b + std::max(copied_rows, cut.panel_rows ? panels_a : 0);
   return ceiling(elements * bytes, 64) * 64;
 }
 
@@ -128,7 +129,9 @@ void add_epilogue(ir::Record& record, const Product& product) {
 void lower_product(Lowering& lowering, const Product& product) {
   const int64_t bytes = element_bytes(lowering), depth = depth_block(lowering);
   const Dim n = product.n;
-  const Cut cut = product.form == "tn" ? cut_weight_gradient(product) : cut_forward(product);
+  const bool gradient = product.form == "tn";
+  const Cut cut = gradient ? cut_weight_gradient(product) : cut_forward(product);
+  const int64_t block_columns = (gradient ? kGradientStrips : kBlockStrips) * kStripColumns;
   const bool in_parts = !(cut.parts == Dim(1));
   const ir::Arg out = in_parts ? lowering.temporary("parts", product.m * n * cut.greatest_parts * Dim(bytes))
                                : product.c.pointer;
@@ -136,7 +139,7 @@ void lower_product(Lowering& lowering, const Product& product) {
   ir::Record record;
   record.kernel = {
       "product",
-      {{"f", lowering.real_name()}, {"form", product.form}, {"depth", depth}, {"columns", kBlockColumns}}};
+      {{"f", lowering.real_name()}, {"form", product.form}, {"depth", depth}, {"columns", block_columns}}};
   record.tasks = cut.row_blocks * cut.column_blocks * cut.parts;
   record.args = {out, product.a.pointer, product.b.pointer, product.bias};
   for (const Dim& number : {product.m, n, product.k, Dim(product.c.stride), Dim(product.a.stride),
@@ -145,7 +148,7 @@ void lower_product(Lowering& lowering, const Product& product) {
     record.args.push_back(Lowering::integer(number));
   }
   if (has_epilogue(product)) add_epilogue(record, product);
-  record.scratch = scratch_bytes(cut, depth, bytes);
+  record.scratch = scratch_bytes(cut, depth, block_columns, bytes);
   record.flops = Dim(2) * product.m * n * product.k;
   record.bytes = (product.m * product.k + product.k * n + product.m * n) * Dim(bytes);
   lowering.call(std::move(record));

@@ -38,6 +38,7 @@ TEST(Elementwise, ManyChunks) {
 TEST(Elementwise, ActivationsAndTheirDerivatives) {
   for (const char* kind : {"relu", "gelu", "gelu_tanh", "silu"}) {
     for (const auto& shape : kShapes) {
+      SCOPED_TRACE(kind);
       const auto x = random_tensor(shape, 1, -6, 6), dy = random_tensor(shape, 2);
       expect_as_interpreted({OpKind::Activation, {x}, {{"kind", std::string(kind)}}}, 3e-7, 1e-15);
       expect_as_interpreted({OpKind::ActivationGrad, {dy, x}, {{"kind", std::string(kind)}}}, 1e-6, 2e-15);

@@ -221,6 +221,7 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
                                     flag("memory_input"),
                                     data_.i32(kind != "encoder"),
                                     data_.i64(module_.parameter_block()),
+                                    data_.i64(module_.gradient_block()),
                                     data_.i32(static_cast<int64_t>(params.size())),
                                     data_.i32(static_cast<int64_t>(kernels_.size())),
                                     data_.i32(static_cast<int64_t>(blobs.size())),

@@ -36,6 +36,9 @@ class BlockBuilder {
     module.real = real_;
     module.facts = facts();
     module.description = resolved_toml(d_);
+    for (const FreezePattern& freeze : d_.train.freeze) module.freezes.push_back({freeze.text, freeze.place});
+    const RecomputeSettings& again = d_.train.recompute;
+    module.recompute = {again.mode, again.bytes, again.batch, again.seq, again.place};
     ir::Entry entry;
     entry.name = "model";
     entry.graph = std::move(graph_);

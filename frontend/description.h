@@ -117,7 +117,22 @@ struct LossSettings {
   double label_smoothing = 0.0;
 };
 
+/// A part or parameters that do not move; passes/expand/freeze.h knows what it means.
+struct FreezePattern {
+  std::string text;
+  ir::Place place;
+};
+
+/// What the backward computes again instead of keeping it.
+struct RecomputeSettings {
+  std::string mode = "none";              // none | all | auto
+  int64_t bytes = 0, batch = 0, seq = 0;  // auto: what training may own, at that point
+  ir::Place place;
+};
+
 struct TrainSettings {
+  std::vector<FreezePattern> freeze;
+  RecomputeSettings recompute;
   std::string init = "normal";
   double init_std = 0.02;
 };

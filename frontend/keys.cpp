@@ -161,16 +161,19 @@ constexpr Key kKeys[] = {
     {"loss", "ignore_index", Integer, "-100", "a target that does not count", -kInt32 - 1, kInt32},
     {"loss", "label_smoothing", Real, "0.0", "e: (1-e) * nll + e/V * sum(-log p)", 0, 1},
 
-    {"train", "freeze", TextOrTexts, "[]", "parts or parameters that do not move", 0, 0, "", "frozen parameters"},
+    {"train", "freeze", TextOrTexts, "[]", "what does not move: parts (\"embedding\", \"layers.0-5\", \"final_norm\", \"head\"), or parameters by a glob"},
     {"train", "init", Choice, "\"normal\"",
      "normal: std init_std, biases 0; gpt2: and o, down by 1/sqrt(2L); xavier: as nn.Transformer; torch: as nn.Linear "
      "and nn.MultiheadAttention",
      0, 0, "normal|gpt2|xavier|torch"},
     {"train", "init_std", Real, "0.02", "standard deviation (normal, gpt2)", 0, 1e3},
-    {"train", "recompute", Choice, "\"none\"", "what backward computes again", 0, 0, "none|all|auto",
-     "all: recomputation|auto: recomputation within a budget"},
-    {"train", "budget", Table, "none", "for recompute = \"auto\"", 0, 0, "", "a memory budget", "train.budget"},
-    {"train.budget", "bytes", Text, "required", "\"2GiB\""},
+    {"train", "recompute", Choice, "\"none\"",
+     "what the backward computes again instead of keeping it: none: what costs next to nothing; all: every layer; "
+     "auto: as many layers as the budget needs",
+     0, 0, "none|all|auto"},
+    {"train", "budget", Table, "required by auto", "the budget", 0, 0, "", "", "train.budget"},
+    {"train.budget", "bytes", Text, "required",
+     "\"2GiB\", \"1.5GB\": parameters, gradients, moments and workspace together"},
     {"train.budget", "batch", Integer, "required", "at this batch", 1, kInt32},
     {"train.budget", "seq", Integer, "required", "and this length", 1, kInt32},
 

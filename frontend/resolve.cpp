@@ -7,6 +7,7 @@
 #include "frontend/resolve_layers.h"
 #include "frontend/resolve_run.h"
 #include "frontend/resolve_settings.h"
+#include "frontend/resolve_train.h"
 #include "frontend/scope.h"
 
 namespace tfc::frontend {
@@ -241,6 +242,8 @@ class Resolver {
     if (!d_.has_loss() && !table("head").was_refused("type"))
       for (const char* key : {"ignore_index", "label_smoothing"})
         no_effect(loss, key, "a model without a head has no loss");
+    d_.train.freeze = resolve_freeze(train);
+    d_.train.recompute = resolve_recompute(train, diagnostics_);
     d_.train.init = train.text("init", "normal");
     d_.train.init_std = train.real("init_std", 0.02);
     if (d_.train.init == "xavier" || d_.train.init == "torch")

@@ -260,9 +260,29 @@ std::string loss_table(const Description& d) {
       .table("loss");
 }
 
+Items freeze_items(const std::vector<FreezePattern>& freeze) {
+  std::string list;
+  for (const FreezePattern& pattern : freeze) list += (list.empty() ? "" : ", ") + literal(pattern.text);
+  Items items;
+  if (!list.empty()) items.add_text("freeze", "[" + list + "]");
+  return items;
+}
+
+Items recompute_items(const RecomputeSettings& recompute) {
+  Items items;
+  if (recompute.mode != "none") items.add("recompute", recompute.mode);
+  if (recompute.mode == "auto") {
+    const std::string bytes = std::to_string(recompute.bytes) + "B";
+    items.add_text("budget",
+                   Items().add("bytes", bytes).add("batch", recompute.batch).add("seq", recompute.seq).in_braces());
+  }
+  return items;
+}
+
 std::string train_table(const Description& d) {
   const bool own_deviations = d.train.init == "xavier" || d.train.init == "torch";
-  return Items()
+  return freeze_items(d.train.freeze)
+      .append(recompute_items(d.train.recompute))
       .add("init", d.train.init)
       .add_if(!own_deviations, "init_std", d.train.init_std)
       .table("train");

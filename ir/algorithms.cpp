@@ -26,21 +26,23 @@ std::vector<NodeId> topological_order(const Graph& graph) {
   if (operands_come_first(graph)) return graph.nodes();
   const BoostGraph& g = GraphAccess::boost(graph);
   std::vector<size_t> waiting(graph.node_capacity());  // operands that are not in the order yet
-  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
+  using Ready = std::pair<bool, uint32_t>;  // late, id
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+  const auto make_ready = [&](uint32_t id) { ready.emplace(graph.node({id}).late, id); };
   for (const NodeId id : graph.nodes()) {
     for (const Value operand : graph.operands(id)) waiting[id.index] += operand.valid();
-    if (waiting[id.index] == 0) ready.push(id.index);
+    if (waiting[id.index] == 0) make_ready(id.index);
   }
   std::vector<NodeId> order;
   order.reserve(graph.node_count());
   while (!ready.empty()) {
-    const uint32_t next = ready.top();
+    const uint32_t next = ready.top().second;
     ready.pop();
     order.push_back({next});
     const auto [begin, end] = boost::out_edges(next, g);
     for (auto edge = begin; edge != end; ++edge) {
       const uint32_t user = static_cast<uint32_t>(boost::target(*edge, g));
-      if (--waiting[user] == 0) ready.push(user);
+      if (--waiting[user] == 0) make_ready(user);
     }
   }
   TFC_CHECK(order.size() == graph.node_count(), "the graph has a cycle");

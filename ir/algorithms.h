@@ -9,8 +9,8 @@
 
 namespace tfc::ir {
 
-/// Operands before users; among the ready ones the least id first, so the order is a function of the graph
-/// alone. A cycle is a compiler fault; `has_cycle` asks first.
+/// Operands before users; among the ready ones those that are not late, of these the least id first, so the
+/// order is a function of the graph alone. A cycle is a compiler fault; `has_cycle` asks first.
 std::vector<NodeId> topological_order(const Graph& graph);
 bool has_cycle(const Graph& graph);
 

@@ -42,6 +42,7 @@ struct Node {
   std::vector<Type> results;
   int donates =
       -1;  // operand slot whose storage result 0 takes over (adamw: slots 0..3 <-> results); -1: none
+  bool late = false;  // computed again for the backward (choose-recompute): runs just before a reader
   std::shared_ptr<const Graph> body;  // fused nodes only
 };
 

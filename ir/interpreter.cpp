@@ -63,13 +63,13 @@ static std::pair<int64_t, int64_t> extent(const std::map<std::string, std::pair<
 
 std::vector<double> Interpreter::read(Space space, const std::string& name) {
   const std::vector<double>& memory = block(space);
-  const auto [offset, length] = extent(extent_, name, static_cast<int64_t>(memory.size()));
+  const auto [offset, length] = extent(extent_, name, module_.trained_block());
   return {memory.begin() + offset, memory.begin() + offset + length};
 }
 
 void Interpreter::write(Space space, const std::string& name, const std::vector<double>& elements) {
   std::vector<double>& memory = block(space);
-  const auto [offset, length] = extent(extent_, name, static_cast<int64_t>(memory.size()));
+  const auto [offset, length] = extent(extent_, name, module_.trained_block());
   TFC_CHECK(
       length == static_cast<int64_t>(elements.size()),
       "'" + name + "' has " + std::to_string(length) + " elements, got " + std::to_string(elements.size()));

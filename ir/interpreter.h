@@ -45,7 +45,7 @@ class Interpreter {
   std::vector<double>& block(Space space);  // Params, Grads, Moment1, Moment2; zeros at first
   std::map<std::string, Tensor> cache;      // tensors of space cache; made with zeros when first read
 
-  /// A parameter, or neighbours "a+b", out of a block: its elements. `name` "*": the whole block.
+  /// A parameter, or neighbours "a+b", out of a block: its elements. `name` "*": all that is not frozen.
   std::vector<double> read(Space space, const std::string& name);
   void write(Space space, const std::string& name, const std::vector<double>& elements);
 

@@ -57,15 +57,39 @@ int64_t Module::parameter_count() const {
 }
 
 int64_t Module::parameter_block() const {
-  if (parameters.empty()) return 0;
-  return aligned(parameters.back().offset + parameters.back().elements());
+  int64_t end = 0;
+  for (const Parameter& parameter : parameters) end = std::max(end, parameter.offset + parameter.elements());
+  return aligned(end);
+}
+
+int64_t Module::trained_block() const {
+  int64_t end = std::min(kParameterAlignment, parameter_block());
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.frozen) end = std::max(end, parameter.offset + parameter.elements());
+  }
+  return aligned(end);
+}
+
+int64_t Module::gradient_block() const {
+  constexpr std::string_view prefix = "grads:";
+  for (const Entry& entry : entries) {
+    for (const Output& output : entry.graph.outputs) {
+      if (!output.name.starts_with(prefix)) continue;
+      const Parameter* first = parameter(split_joined_name(output.name.substr(prefix.size())).front());
+      if (first && first->frozen) return parameter_block();
+    }
+  }
+  return trained_block();
 }
 
 void lay_out_parameters(Module& module) {
   int64_t end = 0;
-  for (Parameter& parameter : module.parameters) {
-    parameter.offset = parameter.joins_previous ? end : aligned(end);
-    end = parameter.offset + parameter.elements();
+  for (const bool frozen : {false, true}) {
+    for (Parameter& parameter : module.parameters) {
+      if (parameter.frozen != frozen) continue;
+      parameter.offset = parameter.joins_previous ? end : aligned(end);
+      end = parameter.offset + parameter.elements();
+    }
   }
 }
 

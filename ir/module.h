@@ -28,12 +28,25 @@ struct Parameter {
   std::vector<int64_t> shape;
   Init init;
   bool decayed = false;  // rank >= 2
-  bool frozen = false;
+  bool frozen = false;   // never moves: no gradient, no moments
   bool joins_previous =
       false;           // follows the parameter before it without a gap: q,k,v and gate,up are one matrix
   int64_t offset = 0;  // in elements of the parameter block; see lay_out_parameters
   Place place;
   int64_t elements() const;
+};
+
+/// What the description freezes: a part ("embedding", "layers.0-5", "head") or a glob of parameter names.
+struct Freeze {
+  std::string pattern;
+  Place place;
+};
+
+/// What the backward computes again instead of keeping it, as the description says.
+struct Recompute {
+  std::string mode = "none";                // none | all | auto
+  int64_t bytes = 0, batch = 0, seq = 0;    // auto: what training may own, at that point
+  Place place;
 };
 
 /// A constant blob that kernels read (f64 frequencies, ...).
@@ -57,7 +70,9 @@ struct Module {
   /// keys).
   Attributes facts;
   std::string description;            // the resolved TOML text
-  std::vector<Parameter> parameters;  // in layout order
+  std::vector<Freeze> freezes;        // phase blocks; from ops on parameters say it themselves
+  Recompute recompute;
+  std::vector<Parameter> parameters;  // in the documented order, see lay_out_parameters
   std::vector<Constant> constants;
   std::vector<Entry> entries;
 
@@ -66,14 +81,19 @@ struct Module {
   const Parameter* parameter(std::string_view name) const;
   int64_t parameter_count() const;  // numbers, without padding
   int64_t parameter_block() const;  // elements of the block, with padding
+  int64_t trained_block() const;    // of those the first, which parameters that move take: at least 16
+  /// Elements of the gradients, and of each moment: trained_block, or the whole block where a graph keeps
+  /// the gradient of a frozen parameter (prune-frozen has not run).
+  int64_t gradient_block() const;
 };
 
 /// For those that look up many: where each parameter is in the list, the first of equal names.
 std::unordered_map<std::string_view, size_t> parameter_numbers(const Module& module);
 
-/// Gives every parameter its offset, in order: one that joins its predecessor follows without a gap, any
-/// other starts at a multiple of 16 elements; padding is zero for ever. Only neighbours so joined may be
-/// named "a+b" in a graph.
+/// Gives every parameter its offset: first those that move, then the frozen ones, so that gradients and
+/// moments have the same offsets and end where the frozen ones begin. Within each group in order: one that
+/// joins its predecessor follows without a gap, any other starts at a multiple of 16 elements; padding is
+/// zero for ever. Only neighbours so joined may be named "a+b" in a graph.
 void lay_out_parameters(Module& module);
 
 /// "a+b+c" -> {"a","b","c"}

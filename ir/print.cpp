@@ -25,6 +25,8 @@ class Printer {
   void number_files(const Graph& graph);
   void number_file(const Place& place);
   void description();
+  void recompute();
+  void freezes();
   void parameters();
   void constants();
   void graph(const Graph& graph, const std::string& indent);
@@ -72,6 +74,8 @@ void Printer::number_files(const Graph& graph) {
 }
 
 void Printer::number_files() {
+  number_file(module_.recompute.place);
+  for (const Freeze& freeze : module_.freezes) number_file(freeze.place);
   for (const Parameter& parameter : module_.parameters) number_file(parameter.place);
   for (const Entry& entry : module_.entries) number_files(entry.graph);
 }
@@ -97,6 +101,8 @@ void Printer::module() {
   for (const std::string& file : files_) text += "file " + quoted(file.substr(file.rfind('/') + 1)) + '\n';
   if (!module_.facts.empty()) text += "facts " + module_.facts.print() + '\n';
   description();
+  recompute();
+  freezes();
   parameters();
   constants();
   for (const Entry& each : module_.entries) {
@@ -116,6 +122,29 @@ void Printer::description() {
     text += "  " + quoted(rest.substr(0, end)) + '\n';
     rest.remove_prefix(end);
   }
+}
+
+void Printer::recompute() {
+  const Recompute& chosen = module_.recompute;
+  if (chosen.mode == "none") return;
+  text += "recompute " + chosen.mode;
+  if (chosen.mode == "auto") {
+    text += " bytes " + std::to_string(chosen.bytes) + " batch " + std::to_string(chosen.batch) + " seq " +
+            std::to_string(chosen.seq);
+  }
+  loc(chosen.place);
+  text += '\n';
+}
+
+void Printer::freezes() {
+  if (module_.freezes.empty()) return;
+  text += "freeze {\n";
+  for (const Freeze& freeze : module_.freezes) {
+    text += "  " + quoted(freeze.pattern);
+    loc(freeze.place);
+    text += '\n';
+  }
+  text += "}\n";
 }
 
 void Printer::parameters() {
@@ -188,6 +217,7 @@ void Printer::node(const Graph& graph, NodeId id, const std::string& indent) {
     node.attributes.append_text(text);
   }
   if (node.donates >= 0) put(" donates ", int64_t{node.donates});
+  if (node.late) put(" late");
   put(" : ");
   if (node.results.size() == 1) {
     put(node.results[0]);

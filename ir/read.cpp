@@ -20,6 +20,10 @@ Module Reader::module() {
       module_.facts = cursor_.attributes();
     } else if (cursor_.take_word("description")) {
       description();
+    } else if (cursor_.take_word("recompute")) {
+      recompute();
+    } else if (cursor_.take_word("freeze")) {
+      freezes();
     } else if (cursor_.take_word("parameters")) {
       parameters();
     } else if (cursor_.take_word("constants")) {
@@ -27,7 +31,7 @@ Module Reader::module() {
     } else if (cursor_.take_word("entry")) {
       entry();
     } else {
-      cursor_.fail("expected file, facts, description, parameters, constants or entry");
+      cursor_.fail("expected file, facts, description, recompute, freeze, parameters, constants or entry");
     }
   }
   return std::move(module_);
@@ -61,6 +65,33 @@ void Reader::header() {
 
 void Reader::description() {
   while (cursor_.quote_follows()) module_.description += cursor_.quoted();
+}
+
+void Reader::recompute() {
+  Recompute& chosen = module_.recompute;
+  const Place mode_place = cursor_.place();
+  chosen.mode = cursor_.word();
+  if (chosen.mode != "all" && chosen.mode != "auto")
+    throw ReadFailure{mode_place, "found '" + chosen.mode + "', expected all or auto"};
+  if (chosen.mode == "auto") {
+    for (const auto& [key, value] :
+         {std::pair("bytes", &chosen.bytes), std::pair("batch", &chosen.batch), std::pair("seq", &chosen.seq)}) {
+      const Place here = cursor_.place();
+      cursor_.expect_word(key);
+      *value = cursor_.integer();
+      if (*value < 1) throw ReadFailure{here, std::string(key) + " of a budget begin at 1"};
+    }
+  }
+  chosen.place = loc();
+}
+
+void Reader::freezes() {
+  cursor_.expect("{");
+  while (cursor_.quote_follows()) {
+    std::string pattern = cursor_.quoted();
+    module_.freezes.push_back({std::move(pattern), loc()});
+  }
+  cursor_.expect("}");
 }
 
 void Reader::parameters() {
@@ -185,6 +216,7 @@ void Reader::node(Graph& graph, std::vector<PendingNode>& pending, int depth) {
   }
   node.attributes = cursor_.attributes();
   if (cursor_.take_word("donates")) node.donates = cursor_.small_integer();
+  node.late = cursor_.take_word("late");
   cursor_.expect(":");
   if (cursor_.take("(")) {
     if (!cursor_.take(")")) {

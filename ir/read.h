@@ -35,6 +35,8 @@ class Reader {
 
   void header();
   void description();
+  void recompute();
+  void freezes();
   void parameters();
   void constants();
   void entry();

@@ -122,6 +122,8 @@ void Verifier::parameters() {
     if (before.size() != parameter.shape.size() ||
         !std::equal(before.begin() + (before.empty() ? 0 : 1), before.end(), parameter.shape.begin() + 1))
       complain(what + "joins the one before it, whose shape differs past the first axis");
+    if (i > 0 && module_.parameters[i - 1].frozen != parameter.frozen)
+      complain(what + "joins the one before it, and one of them alone is frozen");
   }
   lay_out_parameters(laid_out);
   for (size_t i = 0; i < module_.parameters.size(); ++i)
@@ -216,9 +218,9 @@ void Verifier::leaf(const Graph& graph, const Node& node) {
     memory(node, name);
     return;
   }
-  const Type whole{module_.real, {Dim(module_.parameter_block())}};
-  if (node.results[0] != whole)
-    complain("is " + node.results[0].text() + ", the whole block is " + whole.text(), &node);
+  const Type trained{module_.real, {Dim(module_.trained_block())}};
+  if (node.results[0] != trained)
+    complain("is " + node.results[0].text() + ", the block of what is trained is " + trained.text(), &node);
 }
 
 /// A leaf that reads parameter memory: "a", or neighbours "a+b+c" as one matrix.

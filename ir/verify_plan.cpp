@@ -54,19 +54,33 @@ class PlanChecker {
         faults_.push_back(what + "has slot " + std::to_string(buffer.slot) + ", there are " +
                           std::to_string(slots));
       if (buffer.slot < 0 || buffer.slot >= slots) continue;
-      for (const Point& point : kPoints)
-        if (plan_.slots[static_cast<size_t>(buffer.slot)].at(point) < buffer.bytes.at(point)) {
-          faults_.push_back(what + "needs " + buffer.bytes.text() + " bytes, more than its slot " +
-                            std::to_string(buffer.slot));
-          break;
-        }
+      if (last_slot(buffer) == slots)
+        faults_.push_back(what + "needs " + buffer.bytes.text() + " bytes, more than its slot " +
+                          std::to_string(buffer.slot));
     }
+  }
+
+  /// A buffer may reach into the slots behind its own. The last one it touches at any of the points; one past
+  /// the plan's last where they are not enough.
+  int last_slot(const Buffer& buffer) const {
+    int last = buffer.slot;
+    for (const Point& point : kPoints) {
+      int64_t rest = buffer.bytes.at(point);
+      int slot = buffer.slot;
+      for (; slot < static_cast<int>(plan_.slots.size()); ++slot) {
+        rest -= plan_.slots[static_cast<size_t>(slot)].at(point);
+        if (rest <= 0) break;
+      }
+      last = std::max(last, slot);
+    }
+    return last;
   }
 
   void shared_slots() {
     std::map<int, std::vector<const Buffer*>> by_slot;
     for (const Buffer& buffer : plan_.buffers)
-      if (buffer.slot >= 0 && buffer.first <= buffer.last) by_slot[buffer.slot].push_back(&buffer);
+      if (buffer.slot >= 0 && buffer.first <= buffer.last)
+        for (int slot = buffer.slot; slot <= last_slot(buffer); ++slot) by_slot[slot].push_back(&buffer);
     for (auto& [slot, sharers] : by_slot) {
       std::sort(sharers.begin(), sharers.end(),
                 [](const Buffer* a, const Buffer* b) { return a->first < b->first; });

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "ir/algorithms.h"
-#include "ir/check.h"
 #include "ir/gradient.h"
 #include "passes/derive/derive.h"
 
@@ -122,20 +121,11 @@ struct Leaves {
   }
 };
 
-Leaves wanted_leaves(const ir::Module& module, const Graph& graph, bool inputs_wanted) {
-  const auto numbers = ir::parameter_numbers(module);
-  const auto frozen = [&](const std::string& part) {
-    const auto known = numbers.find(part);
-    TFC_CHECK(known != numbers.end(), "no parameter is named '" + part + "'");
-    return module.parameters[known->second].frozen;
-  };
+Leaves wanted_leaves(const Graph& graph, bool inputs_wanted) {
   Leaves leaves;
   for (NodeId id : graph.nodes()) {
     const Node& node = graph.node(id);
-    if (node.op == OpKind::Param) {
-      const std::vector<std::string> parts = ir::split_joined_name(node.attributes.text("name"));
-      if (!std::all_of(parts.begin(), parts.end(), frozen)) leaves.parameters.push_back(id);
-    }
+    if (node.op == OpKind::Param) leaves.parameters.push_back(id);
     if (node.op == OpKind::Input && inputs_wanted && node.results[0].dtype == graph.real)
       leaves.inputs.push_back(id);
   }
@@ -156,11 +146,11 @@ void keep_gradient(Graph& graph, NodeId parameter, const std::vector<Value>& con
   graph.outputs.push_back({"grads:" + name, kept});
 }
 
-void differentiate_entry(ir::Module& module, ir::Entry& entry, PassContext& context) {
+void differentiate_entry(ir::Entry& entry, PassContext& context) {
   Graph& graph = entry.graph;
   const bool from_loss = entry.name == "train";
   const size_t before = graph.node_count();
-  const Leaves leaves = wanted_leaves(module, graph, !from_loss);
+  const Leaves leaves = wanted_leaves(graph, !from_loss);
   Walk walk(graph, leaves.all());
   if (from_loss) {
     walk.seed_loss(graph.output("loss.sum").node);
@@ -184,7 +174,9 @@ void differentiate_entry(ir::Module& module, ir::Entry& entry, PassContext& cont
                                  std::to_string(graph.node_count()) + " with their backward");
 }
 
+/// A vjp all of whose gradients have been pruned has no output at all.
 bool has_backward(const Graph& graph) {
+  if (graph.outputs.empty()) return true;
   for (const ir::Output& output : graph.outputs) {
     if (output.name.starts_with("grad")) return true;
   }
@@ -197,7 +189,7 @@ bool differentiate(ir::Module& module, PassContext& context) {
   bool changed = false;
   for (ir::Entry& entry : module.entries) {
     if ((entry.name != "train" && entry.name != "vjp") || has_backward(entry.graph)) continue;
-    differentiate_entry(module, entry, context);
+    differentiate_entry(entry, context);
     changed = true;
   }
   return changed;

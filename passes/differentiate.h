@@ -11,7 +11,8 @@ namespace tfc::passes {
 /// like.
 /// Before: forward graphs.   After: forward and backward are one graph, so that what one saves for the other
 /// is an ordinary value.
-/// Only what leads to a parameter (not frozen) or a wanted input is differentiated. Contributions to one
+/// Only what leads to a parameter or a wanted input is differentiated; what frozen parameters do not need is
+/// left to prune-frozen. Contributions to one
 /// value are added in the order of the walk, so sums are the same in every build. An entry that has its
 /// backward already is left alone.
 bool differentiate(ir::Module& module, PassContext& context);

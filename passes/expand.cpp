@@ -2,6 +2,7 @@
 
 #include "ir/check.h"
 #include "passes/expand/expander.h"
+#include "passes/expand/freeze.h"
 
 namespace tfc::passes {
 
@@ -11,6 +12,7 @@ bool expand(ir::Module& module, PassContext& context) {
   Expander expander(module, model->graph);
   expander.run();
   model->graph = std::move(expander.result);
+  apply_freezes(module, context);
   ir::lay_out_parameters(module);
   context.diagnostics.remark("expand", {},
                              std::to_string(module.parameters.size()) + " parameters, " +

@@ -26,7 +26,7 @@ bool made_by(const Graph& graph, Value value, OpKind op) {
 /// activation(linear(...)) -> the activation and, where others read it, what went in.
 bool fuse_activation(Graph& graph, NodeId activation) {
   const Value inner = graph.operand(activation, 0);
-  if (!made_by(graph, inner, OpKind::Linear)) return false;
+  if (!made_by(graph, inner, OpKind::Linear) || !run_together(graph, inner.node, activation)) return false;
   std::vector<Value> results = {{activation, 0}};
   if (is_output(graph, inner) || graph.uses(inner).size() > 1) results.push_back(inner);
   fuse_nodes(graph, {inner.node, activation}, results, "product",
@@ -42,7 +42,7 @@ bool fuse_sum(Graph& graph, NodeId sum) {
     if (slot == 0 && node.op == OpKind::Residual && node.attributes.real("scale") != 1.0) continue;
     const Value product = graph.operand(sum, slot);
     if (!made_by(graph, product, OpKind::Linear) && !made_by(graph, product, OpKind::LinearDx)) continue;
-    if (only_reader(graph, product) != sum) continue;
+    if (only_reader(graph, product) != sum || !run_together(graph, product.node, sum)) continue;
     fuse_nodes(graph, {product.node, sum}, {{sum, 0}}, "product", graph.node(product.node).name + "+sum");
     return true;
   }
@@ -102,7 +102,8 @@ bool fuse_gate(Graph& graph, NodeId multiply) {
   Gate gate;
   if (!match_gate(graph, multiply, gate)) return false;
   fuse_gate_grad(graph, gate);
-  if (only_reader(graph, {gate.activation, 0}) != multiply) return false;
+  if (only_reader(graph, {gate.activation, 0}) != multiply || !run_together(graph, gate.activation, multiply))
+    return false;
   fuse_nodes(graph, {gate.activation, multiply}, {{multiply, 0}}, "gate",
              graph.node(multiply).name + ".fused");
   return true;

@@ -67,6 +67,7 @@ NodeId fuse_nodes(Graph& graph, const std::vector<NodeId>& nodes, const std::vec
         {"result" + std::to_string(fused.results.size() - 1), writer.value(result)});
   }
   const Node& first = graph.node(results.front().node);
+  fused.late = first.late;
   if (first.donates >= 0 && results.front().result == 0) {
     const Value donated = graph.operand(results.front().node, static_cast<uint32_t>(first.donates));
     const auto slot = std::find(writer.operands.begin(), writer.operands.end(), donated);
@@ -79,6 +80,8 @@ NodeId fuse_nodes(Graph& graph, const std::vector<NodeId>& nodes, const std::vec
   for (auto dead = nodes.rbegin(); dead != nodes.rend(); ++dead) graph.erase(*dead);
   return id;
 }
+
+bool run_together(const Graph& graph, NodeId a, NodeId b) { return graph.node(a).late == graph.node(b).late; }
 
 NodeId only_reader(const Graph& graph, Value value) {
   const std::vector<ir::Use> uses = graph.uses(value);

@@ -24,7 +24,7 @@ bool is_output(const Graph& graph, Value value) {
 /// The norm's results, then the sum where others read it.
 bool fuse_forward(Graph& graph, NodeId norm) {
   const Value sum = graph.operand(norm, 0);
-  if (graph.node(sum.node).op != OpKind::Residual) return false;
+  if (graph.node(sum.node).op != OpKind::Residual || !run_together(graph, sum.node, norm)) return false;
   std::vector<Value> results;
   for (uint32_t i = 0; i < graph.node(norm).results.size(); ++i) results.push_back({norm, i});
   if (is_output(graph, sum) || graph.uses(sum).size() > 1) results.push_back(sum);

@@ -28,7 +28,10 @@ std::string meaning(const Graph& graph, NodeId id) {
   return text;
 }
 
-bool may_merge(const Node& node) { return node.donates < 0 && !node.body && node.op != OpKind::Input; }
+/// A late node is there because it computes what another one did.
+bool may_merge(const Node& node) {
+  return node.donates < 0 && !node.body && !node.late && node.op != OpKind::Input;
+}
 
 size_t merge_in(Graph& graph) {
   std::unordered_map<std::string, NodeId> first;

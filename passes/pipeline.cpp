@@ -2,6 +2,7 @@
 // time walks.
 #include "passes/accumulate_in_place.h"
 #include "passes/cancel_key_bias.h"
+#include "passes/choose_recompute.h"
 #include "passes/derive_entries.h"
 #include "passes/differentiate.h"
 #include "passes/drop_dead_nodes.h"
@@ -16,6 +17,7 @@
 #include "passes/place_norms.h"
 #include "passes/plan.h"
 #include "passes/plan_memory.h"
+#include "passes/prune_frozen.h"
 
 namespace tfc::passes {
 namespace {
@@ -50,6 +52,8 @@ constexpr Pass kPasses[] = {
     // From here on each entry has a graph of its own; in-place updates are `donates` attributes.
     {"differentiate", "train and vjp get their backward",
      Phase::Joint, Phase::Joint, kMandatory, differentiate},
+    {"prune-frozen", "what does not move needs no gradient",
+     Phase::Joint, Phase::Joint, kOptional, prune_frozen},
     {"cancel-key-bias", "softmax does not see a bias of the keys, so its gradient is exactly zero",
      Phase::Joint, Phase::Joint, kMandatory, cancel_key_bias},
     // From here on graphs are complete: what remains is to run them well.
@@ -59,6 +63,8 @@ constexpr Pass kPasses[] = {
      Phase::Joint, Phase::Joint, kOptional, merge_equal_nodes},
     {"drop-dead-nodes", "what only the other entries need",
      Phase::Joint, Phase::Joint, kOptional, drop_dead_nodes},
+    {"choose-recompute", "the backward computes again what is not worth keeping",
+     Phase::Joint, Phase::Joint, kOptional, choose_recompute},
 
     {"accumulate-in-place", "gradients are added to memory where they are made",
      Phase::Joint, Phase::Fused, kMandatory, accumulate_in_place},

@@ -1,6 +1,7 @@
 #include "passes/plan_memory.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -16,7 +17,7 @@ using ir::Point;
 
 constexpr size_t kFewBuffers = 2000;
 
-/// A slot in the making: the distinct sizes of its buffers.
+/// A slot in the making: the distinct sizes that it must have room for.
 struct Slot {
   std::vector<Dim> sizes;
   int64_t bytes = 0;  // at the point
@@ -38,26 +39,39 @@ struct Assignment {
   }
 };
 
+constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+Dim size_of(Slot slot) {
+  std::sort(slot.sizes.begin(), slot.sizes.end());
+  Dim bytes = slot.sizes.front();
+  for (const Dim& size : slot.sizes) bytes = max(bytes, size);
+  return bytes;
+}
+
 class Assigner {
  public:
-  Assigner(const Plan& plan, const Point& point) : plan_(plan), point_(point) {
+  /// `apart`: a buffer that is left out of every assignment, see `spread`.
+  Assigner(const Plan& plan, const Point& point, size_t apart = kNone) : plan_(plan), apart_(apart) {
     for (const Buffer& buffer : plan.buffers) {
       sizes_.push_back(align_up(buffer.bytes, 64));
       bytes_.push_back(sizes_.back().at(point));
     }
   }
 
+  size_t largest() const {
+    return static_cast<size_t>(std::max_element(bytes_.begin(), bytes_.end()) - bytes_.begin());
+  }
+
   /// Buffers in order of first use. A free slot of the same expression is best; then the smallest that is
   /// large enough; then the largest, which grows (or, with `grow` off, a new one).
   Assignment by_time(bool grow) const {
-    std::vector<size_t> order(plan_.buffers.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::vector<size_t> order = buffers();
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       const auto key = [&](size_t i) { return std::pair(plan_.buffers[i].first, -bytes_[i]); };
       return key(a) < key(b);
     });
     Assignment result;
-    result.slot_of.resize(order.size(), -1);
+    result.slot_of.resize(plan_.buffers.size(), -1);
     std::set<std::pair<int64_t, int>> free;  // (bytes, slot)
     std::multimap<int, int> busy;            // free_from -> slot
     for (size_t i : order) {
@@ -75,19 +89,22 @@ class Assigner {
     return result;
   }
 
-  /// Buffers from the largest to the smallest, each into the first slot that is free for its lifetime. Slots
-  /// never grow. Quadratic at worst, so for graphs of ordinary size only.
+  /// Buffers from the largest to the smallest, each into the first slot that is free for its lifetime; first
+  /// those that live with the buffer that is left out, so that the others' slots are free then. Slots never
+  /// grow. Quadratic at worst, so for graphs of ordinary size only.
   Assignment by_size() const {
-    std::vector<size_t> order(plan_.buffers.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes_[a] > bytes_[b]; });
+    std::vector<size_t> order = buffers();
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      const auto key = [&](size_t i) { return std::pair(!lives_with_apart(i), -bytes_[i]); };
+      return key(a) < key(b);
+    });
     Assignment result;
-    result.slot_of.resize(order.size(), -1);
+    result.slot_of.resize(plan_.buffers.size(), -1);
     std::vector<std::map<int, int>> taken;  // by slot: first record -> last
     for (size_t i : order) {
       const Buffer& buffer = plan_.buffers[i];
       size_t slot = 0;
-      while (slot < taken.size() && overlaps(taken[slot], buffer)) ++slot;
+      while (slot < taken.size() && (overlaps(taken[slot], buffer) || bytes_[i] > result.slots[slot].bytes)) ++slot;
       if (slot == taken.size()) {
         taken.emplace_back();
         result.slots.emplace_back();
@@ -109,7 +126,62 @@ class Assigner {
     return result;
   }
 
+  /// Lays the buffer that was left out over all slots that nobody uses while it lives: these come first, and
+  /// the last of them grows where they are not enough together, at any shape.
+  Assignment spread(const Assignment& others) const {
+    std::vector<bool> is_free(others.slots.size(), true);
+    for (size_t i : buffers()) {
+      if (lives_with_apart(i)) is_free[static_cast<size_t>(others.slot_of[i])] = false;
+    }
+    Assignment result;
+    std::vector<int> moved(others.slots.size());
+    Dim rest = sizes_[apart_];
+    int64_t rest_bytes = bytes_[apart_];
+    const auto move_slots = [&](bool free) {
+      for (size_t slot = 0; slot < others.slots.size(); ++slot) {
+        if (is_free[slot] != free) continue;
+        moved[slot] = static_cast<int>(result.slots.size());
+        result.slots.push_back(others.slots[slot]);
+      }
+    };
+    move_slots(true);
+    if (result.slots.empty()) return others_and_large(others);
+    for (size_t slot = 0; slot + 1 < result.slots.size(); ++slot) {
+      rest = rest - size_of(result.slots[slot]);
+      rest_bytes -= result.slots[slot].bytes;
+    }
+    result.slots.back().sizes.push_back(rest);
+    result.slots.back().bytes = std::max(result.slots.back().bytes, rest_bytes);
+    move_slots(false);
+    result.slot_of.resize(plan_.buffers.size());
+    for (size_t i : buffers()) result.slot_of[i] = moved[static_cast<size_t>(others.slot_of[i])];
+    result.slot_of[apart_] = 0;
+    return result;
+  }
+
  private:
+  /// All but the one that is left out.
+  std::vector<size_t> buffers() const {
+    std::vector<size_t> list;
+    for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+      if (i != apart_) list.push_back(i);
+    }
+    return list;
+  }
+
+  bool lives_with_apart(size_t i) const {
+    if (apart_ == kNone) return false;
+    const Buffer &buffer = plan_.buffers[i], &apart = plan_.buffers[apart_];
+    return buffer.first <= apart.last && apart.first <= buffer.last;
+  }
+
+  Assignment others_and_large(Assignment others) const {
+    others.slot_of[apart_] = static_cast<int>(others.slots.size());
+    others.slots.emplace_back();
+    others.slots.back().add(plan_.buffers[apart_], sizes_[apart_], bytes_[apart_]);
+    return others;
+  }
+
   static bool overlaps(const std::map<int, int>& taken, const Buffer& buffer) {
     const auto after = taken.upper_bound(buffer.last);  // begins when the buffer is gone
     return after != taken.begin() && std::prev(after)->second >= buffer.first;
@@ -134,31 +206,31 @@ class Assigner {
   }
 
   const Plan& plan_;
-  const Point& point_;
+  const size_t apart_;
   std::vector<Dim> sizes_;
   std::vector<int64_t> bytes_;
 };
 
 void apply(Assignment assignment, Plan& plan) {
   plan.slots.clear();
-  for (Slot& slot : assignment.slots) {
-    std::sort(slot.sizes.begin(), slot.sizes.end());
-    Dim bytes = slot.sizes.front();
-    for (const Dim& size : slot.sizes) bytes = max(bytes, size);
-    plan.slots.push_back(bytes);
-  }
+  for (const Slot& slot : assignment.slots) plan.slots.push_back(size_of(slot));
   for (size_t i = 0; i < plan.buffers.size(); ++i) plan.buffers[i].slot = assignment.slot_of[i];
 }
 
 void assign(Plan& plan, const Point& point, bool reuse) {
   const Assigner assigner(plan, point);
-  if (!reuse) return apply(assigner.each_its_own(), plan);
+  if (!reuse || plan.buffers.empty()) return apply(assigner.each_its_own(), plan);
+  const bool few = plan.buffers.size() <= kFewBuffers;
   Assignment best = assigner.by_time(true);
   const auto consider = [&](Assignment other) {
     if (other.bytes() < best.bytes()) best = std::move(other);
   };
   consider(assigner.by_time(false));
-  if (plan.buffers.size() <= kFewBuffers) consider(assigner.by_size());
+  if (few) consider(assigner.by_size());
+  if (few) {
+    const Assigner around(plan, point, assigner.largest());
+    consider(around.spread(around.by_size()));
+  }
   apply(std::move(best), plan);
 }
 

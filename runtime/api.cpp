@@ -49,6 +49,7 @@ tc_info describe(const ModelDesc& desc) {
   info.fixed_T = desc.fixed_seq;
   info.fixed_S = desc.fixed_src_seq;
   info.parameter_block = desc.parameter_block;
+  info.gradient_block = desc.gradient_block;
   info.parameter_count = desc.param_count;
   info.inputs = declared_inputs(desc);
   for (int e = 0; e < EntryEnd; ++e) info.entries |= desc.entries[e].present ? 1u << e : 0u;

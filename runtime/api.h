@@ -139,7 +139,8 @@ typedef struct {
 /* Non-zero ends that row. */
 typedef int (*tc_on_token)(void *user, int64_t row, int32_t token);
 
-/* A line of the parameter table. `offset` and `elements` count elements in the block. */
+/* A line of the parameter table. `offset` and `elements` count elements in the block. Frozen parameters, which have
+ * no gradient and no moments, come after all others there. */
 typedef struct {
   size_t size;
   const char *name;
@@ -157,6 +158,7 @@ typedef struct {
   int32_t parameter_count;  /* P: lines of the table */
   uint32_t inputs, entries; /* bits TC_INPUT_...; bit e: entry e is there */
   const char *target;       /* "x86-64-v3" */
+  int64_t gradient_block;   /* elements of the gradients, and of each moment: parameter_block without what is frozen */
 } tc_info;
 
 /* The training state besides the blocks. set_state takes seed, call, step_count and divisor. */
@@ -185,8 +187,8 @@ typedef struct {
 typedef struct {
   size_t size;
   void *params;                     /* [parameter_block], written by core_step alone */
-  void *grads;                      /* [parameter_block]: core_train and core_vjp add to it, core_step clears it */
-  void *moment1, *moment2;          /* [parameter_block] */
+  void *grads;                      /* [gradient_block]: core_train and core_vjp add to it, core_step clears it */
+  void *moment1, *moment2;          /* [gradient_block] */
   void *cache;                      /* memory(TC_MEMORY_CACHE, B, capacity, S, 0) bytes, 64-byte aligned */
   int64_t capacity;
   const int32_t *cache_lengths;     /* [B]: tokens that each row has; the caller adds to them after core_decode */
@@ -255,7 +257,7 @@ typedef struct {
   tc_status (*get_state)(const tc_model *, tc_state *);
   tc_status (*set_state)(tc_model *, const tc_state *);
   void *(*block)(tc_model *, int which);                        /* TC_BLOCK_...; NULL: not allocated */
-  void *(*moment)(tc_model *, int which, const char *name);     /* which: 1 | 2 */
+  void *(*moment)(tc_model *, int which, const char *name);     /* which: 1 | 2; NULL as for gradient */
   tc_status (*allocate)(tc_model *, int gradients, int moments); /* ahead, zeroed (to load an optimizer's state) */
   tc_status (*cache_state)(const tc_session *, tc_cache *);
   int (*threads)(const tc_session *);

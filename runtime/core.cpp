@@ -176,10 +176,11 @@ int64_t memory_bytes(int what, int64_t B, int64_t T, int64_t S, int threads) {
   const ModelDesc& desc = tc_model_desc;
   switch (what) {
     case TC_MEMORY_PARAMETERS:
-    case TC_MEMORY_GRADIENTS:
       return align_up(block_bytes(desc));
+    case TC_MEMORY_GRADIENTS:
+      return align_up(gradient_bytes(desc));
     case TC_MEMORY_MOMENTS:
-      return times(2, align_up(block_bytes(desc)));
+      return times(2, align_up(gradient_bytes(desc)));
     case TC_MEMORY_CACHE: {
       const Sizes sizes = sizes_for(desc, EntryDecode, B, 1, S, T);
       return are_sizes(EntryDecode, sizes) ? cache_layout(desc, sizes).bytes : kMost;

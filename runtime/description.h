@@ -8,6 +8,7 @@ namespace tc {
 
 inline int64_t real_bytes(const ModelDesc& model) { return model.real == TypeF64 ? 8 : 4; }
 inline int64_t block_bytes(const ModelDesc& model) { return model.parameter_block * real_bytes(model); }
+inline int64_t gradient_bytes(const ModelDesc& model) { return model.gradient_block * real_bytes(model); }
 inline bool is_encoder_decoder(const ModelDesc& model) { return model.kind == TC_KIND_ENCODER_DECODER; }
 
 int64_t dtype_bytes(int32_t dtype);

@@ -119,14 +119,16 @@ tc_status need_block(tc_model& model, Block& block, int64_t bytes, const char* p
   return status;
 }
 
-char* in_block(const ModelDesc& desc, char* block, const char* name) {
+/// `trained`: only what is not frozen has a place in that block.
+char* in_block(const ModelDesc& desc, char* block, const char* name, bool trained) {
   const ParamDesc* parameter = find_parameter(desc, name);
-  return parameter && block ? block + parameter->offset * real_bytes(desc) : nullptr;
+  if (!parameter || !block || (trained && parameter->frozen)) return nullptr;
+  return block + parameter->offset * real_bytes(desc);
 }
 
 char* moment_block(const tc_model& model, int which) {
   if (!model.moments.data) return nullptr;
-  return model.moments.data + (which == 2 ? align_up(block_bytes(*model.desc)) : 0);
+  return model.moments.data + (which == 2 ? align_up(gradient_bytes(*model.desc)) : 0);
 }
 
 }  // namespace
@@ -145,12 +147,12 @@ tc_status create_model(const ModelDesc& desc, const tc_options* options, tc_mode
 }
 
 tc_status need_gradients(tc_model& model, const Executor& executor, Message& message) {
-  return need_block(model, model.gradients, block_bytes(*model.desc), "gradients", executor, message);
+  return need_block(model, model.gradients, gradient_bytes(*model.desc), "gradients", executor, message);
 }
 
 tc_status need_moments(tc_model& model, const Executor& executor, Message& message) {
-  return need_block(model, model.moments, times(2, align_up(block_bytes(*model.desc))), "moments", executor,
-                    message);
+  return need_block(model, model.moments, times(2, align_up(gradient_bytes(*model.desc))), "moments",
+                    executor, message);
 }
 
 }  // namespace tc
@@ -177,19 +179,16 @@ tc_status tc_rt_save(const tc_model* model, const char*, int) {
 }
 
 void* tc_rt_parameter(tc_model* model, const char* name) {
-  return model ? tc::in_block(*model->desc, model->parameters.data, name) : nullptr;
+  return model ? tc::in_block(*model->desc, model->parameters.data, name, false) : nullptr;
 }
 
 void* tc_rt_gradient(tc_model* model, const char* name) {
-  if (!model) return nullptr;
-  const tc::ParamDesc* parameter = tc::find_parameter(*model->desc, name);
-  if (!parameter || parameter->frozen) return nullptr;
-  return tc::in_block(*model->desc, model->gradients.data, name);
+  return model ? tc::in_block(*model->desc, model->gradients.data, name, true) : nullptr;
 }
 
 void* tc_rt_moment(tc_model* model, int which, const char* name) {
   if (!model || (which != 1 && which != 2)) return nullptr;
-  return tc::in_block(*model->desc, tc::moment_block(*model, which), name);
+  return tc::in_block(*model->desc, tc::moment_block(*model, which), name, true);
 }
 
 void* tc_rt_block(tc_model* model, int which) {

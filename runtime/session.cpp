@@ -78,7 +78,7 @@ tc_status prepare(tc_session& session, EntryId entry, const Inputs& inputs, Sess
   run.bindings.spaces[SpaceGrads] = model.gradients.data;
   run.bindings.spaces[SpaceMoment1] = model.moments.data;
   run.bindings.spaces[SpaceMoment2] =
-      model.moments.data ? model.moments.data + align_up(block_bytes(*model.desc)) : nullptr;
+      model.moments.data ? model.moments.data + align_up(gradient_bytes(*model.desc)) : nullptr;
   run.bindings.spaces[SpaceCache] = session.cache.data;
   return TC_OK;
 }

@@ -81,7 +81,9 @@ std::string parameters_text(const ir::Module& module) {
   std::string before, after;
   std::map<std::string, int64_t> outside;
   std::vector<std::string> order;
+  int64_t frozen = 0;
   for (const ir::Parameter& parameter : module.parameters) {
+    if (parameter.frozen) frozen += parameter.elements();
     const std::string layer = layer_of(parameter.name);
     if (layer.empty()) {
       const std::string block = StringRef(parameter.name).rsplit('.').first.str();
@@ -94,8 +96,8 @@ std::string parameters_text(const ir::Module& module) {
   }
   std::string text = "parameters\n";
   for (const std::string& block : order) text += line(block, outside[block], whole);
-  text += layers_text(layers, whole);
-  return text + line("total", whole, whole);
+  text += layers_text(layers, whole) + line("total", whole, whole);
+  return frozen > 0 ? text + line("frozen", frozen, whole) : text;
 }
 
 // The greatest sum of buffers that live at one record: no placement needs less.
@@ -112,11 +114,13 @@ int64_t lower_bound(const ir::Plan& plan, const ir::Point& point) {
 }
 
 std::string memory_text(const ir::Module& module, const ir::Point& point) {
-  const int64_t block = module.parameter_block() * ir::dtype_bytes(module.real);
+  const int64_t bytes_of_real = ir::dtype_bytes(module.real);
+  const int64_t block = module.parameter_block() * bytes_of_real;
+  const int64_t gradients = module.gradient_block() * bytes_of_real;
   std::string text = "bytes\n";
   text += formatv("  {0,-16} {1,18}\n", "parameters", grouped(block)).str();
-  text += formatv("  {0,-16} {1,18}   from the first backward on\n", "gradients", grouped(block)).str();
-  text += formatv("  {0,-16} {1,18}   from the first step on\n", "moments", grouped(2 * block)).str();
+  text += formatv("  {0,-16} {1,18}   from the first backward on\n", "gradients", grouped(gradients)).str();
+  text += formatv("  {0,-16} {1,18}   from the first step on\n", "moments", grouped(2 * gradients)).str();
   text += "\nworkspace\n";
   text += formatv("  {0,-10} {1,18} {2,18} {3,8} {4,14} {5,9} {6,12} {7,12}\n", "entry", "bytes",
                   "lower bound", "excess", "scratch/thread", "records", "GFLOP", "traffic MB")
@@ -142,6 +146,41 @@ std::string memory_text(const ir::Module& module, const ir::Point& point) {
                 .str();
   }
   return text;
+}
+
+// Of a copy's results, those that the backward reads: what the forward need not keep.
+int64_t read_bytes(const ir::Graph& graph, ir::NodeId copy, const ir::Point& point) {
+  const ir::Node& node = graph.node(copy);
+  int64_t bytes = 0;
+  for (uint32_t i = 0; i < node.results.size(); ++i) {
+    const std::vector<ir::Use> uses = graph.uses({copy, i});
+    const bool read = std::any_of(uses.begin(), uses.end(), [&](const ir::Use& use) {
+      const ir::Node& user = graph.node(use.node);
+      return !user.late || user.op == ir::OpKind::Split;
+    });
+    if (read) bytes += node.results[i].bytes().at(point);
+  }
+  return bytes;
+}
+
+std::string again_text(const ir::Module& module, const ir::Point& point) {
+  std::string text;
+  for (const ir::Entry& entry : module.entries) {
+    std::map<std::string, int> kernels;
+    int64_t bytes = 0;
+    for (const ir::NodeId id : entry.graph.nodes()) {
+      const ir::Node& node = entry.graph.node(id);
+      if (!node.late || node.op == ir::OpKind::Split) continue;
+      ++kernels[node.body ? node.attributes.text("kernel") : std::string(ir::info(node.op).text)];
+      bytes += read_bytes(entry.graph, id, point);
+    }
+    if (kernels.empty()) continue;
+    std::string list;
+    for (const auto& [kernel, count] : kernels)
+      list += (list.empty() ? "" : ", ") + kernel + " " + std::to_string(count);
+    text += formatv("  {0,-10} {1,18} bytes not kept, of {2}\n", entry.name, grouped(bytes), list).str();
+  }
+  return text.empty() ? text : "\ncomputed again by the backward\n" + text;
 }
 
 std::string flops_text(const ir::Module& module, const ir::Point& point) {
@@ -204,8 +243,8 @@ std::string report_text(const ir::Module& planned, const ir::Point& point,
   std::string text = planned.name + ": " + kind + ", " + std::string(ir::dtype_name(planned.real)) +
                      formatv(", at B={0}, T={1}", point[ir::Symbol::B], point[ir::Symbol::T]).str();
   if (kind == "encoder-decoder") text += formatv(", S={0}", point[ir::Symbol::S]).str();
-  text += "\n\n" + parameters_text(planned) + "\n" + memory_text(planned, point) + "\n" +
-          flops_text(planned, point);
+  text += "\n\n" + parameters_text(planned) + "\n" + memory_text(planned, point) +
+          again_text(planned, point) + "\n" + flops_text(planned, point);
   return records.empty() ? text : text + "\n" + passes_text(records);
 }
 

@@ -51,9 +51,9 @@ void Verification::run() {
   if (has("loss")) loss();
   if (has("logprobs")) logprobs();
   if (has("train")) train();
-  if (has("vjp")) vjp();
+  if (has_gradients("vjp")) vjp();
   if (has("train") || has("vjp")) finite_differences();
-  if (has("step")) step();
+  if (has("step") && (has("train") || has_gradients("vjp"))) step();
   if (has("decode")) decode();
   threads();
 }

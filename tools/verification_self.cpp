@@ -131,12 +131,12 @@ Verification::Results Verification::results_with(int threads) {
   void* none[4] = {};
   if (has("train")) {
     model.check(model.api().backward(model.session(), &batch_.batch, &results.mean));
-  } else if (has("vjp")) {
+  } else if (has_gradients("vjp")) {
     model.check(model.api().vjp(model.session(), &forward_batch(), 0, grad_outputs, none));
   }
   if (const void* block = model.api().block(model.model(), TC_BLOCK_GRADIENTS)) {
     const auto* bytes = static_cast<const uint8_t*>(block);
-    results.gradients.assign(bytes, bytes + model.info().parameter_block * model.info().real_bytes);
+    results.gradients.assign(bytes, bytes + model.info().gradient_block * model.info().real_bytes);
   }
   return results;
 }

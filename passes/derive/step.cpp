@@ -1,4 +1,4 @@
-// The optimizer's step: one pass over the whole parameter block, in place.
+// The optimizer's step: one pass over the block of what is trained, in place.
 #include "passes/derive/derive.h"
 
 namespace tfc::passes {
@@ -14,7 +14,7 @@ Graph derive_step(const ir::Module& module) {
   Graph graph;
   graph.real = module.real;
   const Type scalar{DType::F64, {}};
-  const Type block{module.real, {ir::Dim(module.parameter_block())}};
+  const Type block{module.real, {ir::Dim(module.trained_block())}};
   const Type per_parameter{DType::F64, {ir::Dim(static_cast<int64_t>(module.parameters.size()))}};
   const Value count = add_input(graph, "count", scalar);
   const Value clip = add_input(graph, "clip", scalar);

@@ -1,4 +1,4 @@
-// The optimizer's step, over the whole block of parameters.
+// The optimizer's step, over the block of the parameters that are trained.
 #include "passes/lower/rows.h"
 
 namespace tfc::passes {
@@ -31,13 +31,20 @@ void lower_ClipScale(Lowering& l) {
                      8, 8));
 }
 
-/// Every parameter's first element and the one past its last; equal for frozen ones, so that they never move.
-void lower_AdamW(Lowering& l) {
+/// Every parameter's first element and the one past its last, ascending. Frozen ones lie outside the block:
+/// nothing is to be done between the parameters around them in the table.
+std::vector<double> parameter_borders(const ir::Module& module) {
   std::vector<double> borders;
-  for (const ir::Parameter& parameter : l.module().parameters) {
-    borders.push_back(static_cast<double>(parameter.offset));
-    borders.push_back(static_cast<double>(parameter.offset + (parameter.frozen ? 0 : parameter.elements())));
+  double end = 0;
+  for (const ir::Parameter& parameter : module.parameters) {
+    borders.push_back(parameter.frozen ? end : static_cast<double>(parameter.offset));
+    if (!parameter.frozen) end = static_cast<double>(parameter.offset + parameter.elements());
+    borders.push_back(end);
   }
+  return borders;
+}
+
+void lower_AdamW(Lowering& l) {
   const Dim elements = l.type(l.operand(0)).elements();
   const Arg prepared = l.temporary("prepared", 128);
   l.call(kernel_call(l, "adamw_prepare", {}, 1, {l.pointer(l.operand(5)), prepared}, 200, 24));
@@ -46,7 +53,7 @@ void lower_AdamW(Lowering& l) {
                      ceildiv(elements, kChunk),
                      {l.pointer(l.operand(0)), l.pointer(l.operand(1)), l.pointer(l.operand(2)),
                       l.pointer(l.operand(3)), l.pointer(l.operand(4)), prepared, l.pointer(l.operand(6)),
-                      l.pointer(l.operand(7)), l.constant("borders", borders), integer(elements)},
+                      l.pointer(l.operand(7)), l.constant("borders", parameter_borders(l.module())), integer(elements)},
                      14 * elements, 8 * elements));
 }
 

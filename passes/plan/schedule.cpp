@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "ir/check.h"
 
@@ -32,6 +33,8 @@ class Scheduler {
   Scheduler(const Graph& graph, const ir::Point& point) : graph_(graph), point_(point) {
     const size_t capacity = graph.node_capacity();
     waits_for_.resize(capacity);
+    waits_for_others_.resize(capacity);
+    wanted_.resize(capacity);
     must_follow_.resize(capacity);
     readers_left_.resize(capacity);
     is_output_.resize(capacity);
@@ -43,7 +46,9 @@ class Scheduler {
     for (const ir::Output& output : graph_.outputs) is_output_[output.value.node.index] = true;
     for (NodeId id : nodes) count(id);
     for (NodeId id : nodes) {
-      if (runs(graph_.node(id)) && waits_for_[id.index] == 0) make_ready(id);
+      if (!runs(graph_.node(id))) continue;
+      if (waits_for_others_[id.index] == 0 && !is_late(id)) want_operands(id);
+      if (waits_for_[id.index] == 0) make_ready(id);
     }
     while (!ready_.empty()) execute(take());
     TFC_CHECK(order_.size() == to_run_, "the schedule stops at a cycle, made by a donated value's readers");
@@ -51,12 +56,14 @@ class Scheduler {
   }
 
  private:
+  bool is_late(NodeId id) const { return graph_.node(id).late; }
+
   void count(NodeId id) {
     const Node& node = graph_.node(id);
     const std::vector<NodeId> distinct = operand_nodes(graph_, id);
     for (NodeId operand : distinct) {
       ++readers_left_[operand.index];
-      if (runs(graph_.node(operand))) ++waits_for_[id.index];
+      if (runs(graph_.node(operand))) wait_for(id, operand);
     }
     if (!runs(node)) return;
     ++to_run_;
@@ -67,8 +74,23 @@ class Scheduler {
       for (const ir::Use& use : graph_.uses(donated)) {  // who still reads the old value goes first
         if (use.node == id || std::binary_search(distinct.begin(), distinct.end(), use.node)) continue;
         must_follow_[use.node.index].push_back(id);
-        ++waits_for_[id.index];
+        wait_for(id, use.node);
       }
+    }
+  }
+
+  void wait_for(NodeId id, NodeId first) {
+    ++waits_for_[id.index];
+    if (!is_late(first)) ++waits_for_others_[id.index];
+  }
+
+  /// A node waits for late ones alone: their time has come, and that of the late ones that they read.
+  void want_operands(NodeId id) {
+    for (NodeId operand : operand_nodes(graph_, id)) {
+      if (!is_late(operand) || wanted_[operand.index]) continue;
+      wanted_[operand.index] = true;
+      want_operands(operand);
+      if (waits_for_[operand.index] == 0) make_ready(operand);
     }
   }
 
@@ -91,17 +113,18 @@ class Scheduler {
     return bytes;
   }
 
-  using Key = std::pair<bool, NodeId>;  // frees nothing, id
-  Key key(NodeId id) const { return {ready_cost_[id.index] > 0, id}; }
+  using Key = std::tuple<bool, bool, NodeId>;  // frees nothing, not late, id
+  Key key(NodeId id) const { return {ready_cost_[id.index] > 0, !is_late(id), id}; }
 
   void make_ready(NodeId id) {
+    if (is_late(id) && !wanted_[id.index]) return;
     ready_cost_[id.index] = cost(id);
     ready_.insert(key(id));
     is_ready_.insert(id);
   }
 
   NodeId take() {
-    const NodeId id = ready_.begin()->second;
+    const NodeId id = std::get<NodeId>(*ready_.begin());
     ready_.erase(ready_.begin());
     is_ready_.erase(id);
     return id;
@@ -113,11 +136,12 @@ class Scheduler {
     for (NodeId operand : distinct) {
       if (--readers_left_[operand.index] == 1 && runs(graph_.node(operand))) reconsider_readers(operand);
     }
-    for (NodeId user : graph_.users(id)) release(user);
-    for (NodeId follower : must_follow_[id.index]) release(follower);
+    for (NodeId user : graph_.users(id)) release(user, id);
+    for (NodeId follower : must_follow_[id.index]) release(follower, id);
   }
 
-  void release(NodeId id) {
+  void release(NodeId id, NodeId first) {
+    if (!is_late(first) && --waits_for_others_[id.index] == 0 && !is_late(id)) want_operands(id);
     if (--waits_for_[id.index] == 0) make_ready(id);
   }
 
@@ -134,6 +158,8 @@ class Scheduler {
   const Graph& graph_;
   const ir::Point& point_;
   std::vector<int> waits_for_;  // operands and readers of donated values that have not run
+  std::vector<int> waits_for_others_;  // of these the ones that are not late
+  std::vector<bool> wanted_;           // late nodes that may run
   std::vector<std::vector<NodeId>> must_follow_;
   std::vector<int> readers_left_;  // nodes that have still to read one of the results
   std::vector<bool> is_output_;

@@ -32,7 +32,7 @@ Compiled compile(const std::string& description, const Settings& settings) {
   passes::PassOptions options;
   options.optimisation = settings.optimisation;
   options.disabled = settings.disabled;
-  options.point = point(8, 16, 16);
+  options.point = settings.point;
   options.verify_each = true;
 
   Compiled result;

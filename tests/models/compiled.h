@@ -16,6 +16,7 @@ struct Settings {
   ir::DType precision = ir::DType::F32;
   std::string cpu = "x86-64-v3";
   std::vector<std::string> disabled = {};  // passes
+  ir::Point point{8, 16, 16, 16, 0};       // the design point
   std::string name = "model";
 };
 

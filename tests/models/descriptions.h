@@ -18,6 +18,7 @@ std::vector<Case> decoder_cases();
 std::vector<Case> encoder_cases();
 std::vector<Case> pair_cases();
 std::vector<Case> block_cases();
+std::vector<Case> training_cases();
 const Case& case_named(const std::string& name);
 
 }  // namespace tfc::models

@@ -60,9 +60,9 @@ GuardedCall::GuardedCall(const Session& session, const Call& call) : batch(call.
 
 GuardedCore::GuardedCore(const Session& session, size_t workspace_bytes, int threads)
     : params(static_cast<size_t>(session.info.parameter_block * session.real_bytes())),
-      grads(params.bytes(), 0),
-      moment1(params.bytes(), 0),
-      moment2(params.bytes(), 0),
+      grads(static_cast<size_t>(session.info.gradient_block * session.real_bytes()), 0),
+      moment1(grads.bytes(), 0),
+      moment2(grads.bytes(), 0),
       workspace(workspace_bytes) {
   std::memcpy(params.data(), session.api.block(session.model, TC_BLOCK_PARAMETERS), params.bytes());
   core.size = sizeof core;

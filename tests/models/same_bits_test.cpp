@@ -68,6 +68,19 @@ classes = 7
 pool = "mean"
 )";
 
+const char* const kFrozenAndAgain = R"(
+[model]
+kind = "decoder"
+d_model = 72
+layers = 3
+heads = 6
+vocab = 150
+max_seq = 64
+[train]
+freeze = ["embedding", "layers.0", "layers.2.attn.q"]
+recompute = "all"
+)";
+
 Results results_of(const Compiled& compiled, const tc_options& options) {
   Session session(compiled, options);
   const Call call = random_call(session, 6, 50, 41);
@@ -146,6 +159,7 @@ TEST_P(EveryWayToCompile, EachOptionalPassLeftOut) {
 INSTANTIATE_TEST_SUITE_P(Models, EveryWayToCompile,
                          testing::Values(std::tuple(kDecoder, ir::DType::F32),
                                          std::tuple(kPair, ir::DType::F64),
+                                         std::tuple(kFrozenAndAgain, ir::DType::F32),
                                          std::tuple(kClassifier, ir::DType::F32)));
 
 }  // namespace

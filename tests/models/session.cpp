@@ -68,7 +68,7 @@ void Session::start_over() {
   check(api.zero_grad(session));
   for (const int which : {TC_BLOCK_MOMENT1, TC_BLOCK_MOMENT2}) {
     if (void* block = api.block(model, which)) {
-      std::memset(block, 0, static_cast<size_t>(info.parameter_block * real_bytes()));
+      std::memset(block, 0, static_cast<size_t>(info.gradient_block * real_bytes()));
     }
   }
   tc_state state{};
@@ -79,7 +79,15 @@ void Session::start_over() {
 
 Bytes Session::block(int which) const {
   const auto* data = static_cast<const uint8_t*>(api.block(model, which));
-  return data ? Bytes(data, data + info.parameter_block * real_bytes()) : Bytes();
+  if (!data) return {};
+  int64_t elements = which == TC_BLOCK_PARAMETERS ? info.parameter_block : 0;
+  for (int32_t i = 0; i < info.parameter_count && which != TC_BLOCK_PARAMETERS; ++i) {
+    tc_parameter parameter{};
+    parameter.size = sizeof parameter;
+    check(api.parameter_info(i, &parameter));
+    if (!parameter.frozen) elements = std::max(elements, parameter.offset + parameter.elements);
+  }
+  return Bytes(data, data + elements * real_bytes());
 }
 
 Results Session::state() const {

@@ -43,7 +43,8 @@ class Session {
   /// As a model whose parameters `randomise(1)` filled and that was never trained.
   void start_over();
 
-  /// A block's elements, padding included; empty where it is not allocated.
+  /// A block's elements, padding included, up to where the frozen parameters begin in gradients and moments;
+  /// empty where it is not allocated.
   Bytes block(int which) const;
   /// Parameters, gradients, moments and training state.
   Results state() const;

@@ -49,7 +49,7 @@ void expect_disjoint(const Plan& plan, const ir::Point& point) {
     ASSERT_GE(buffer.slot, 0) << buffer.name;
     const int64_t begin = offsets[static_cast<size_t>(buffer.slot)];
     EXPECT_EQ(begin % 64, 0);
-    EXPECT_LE(begin + buffer.bytes.at(point), offsets[static_cast<size_t>(buffer.slot) + 1]) << buffer.name;
+    EXPECT_LE(begin + buffer.bytes.at(point), offsets.back()) << buffer.name;
     extents.push_back({begin, begin + buffer.bytes.at(point), &buffer});
   }
   for (size_t i = 0; i < extents.size(); ++i) {
@@ -74,6 +74,28 @@ TEST(Plan, LivingBuffersDoNotOverlap) {
         EXPECT_LE(workspace_lower_bound(*entry.plan, point), entry.plan->workspace_bytes().at(point));
       }
     }
+  }
+}
+
+/// Two small buffers, then one that needs the place of both and more where T is large.
+TEST(Plan, ALargeBufferLiesOverSlotsThatAreFree) {
+  using ir::Dim;
+  using ir::Symbol;
+  Module module;
+  module.entries.push_back({"infer", {}, Plan()});
+  Plan& plan = *module.entries[0].plan;
+  plan.records.resize(4);
+  const Dim small = Dim(64) * Dim(Symbol::B), large = Dim(64) * Dim(Symbol::T);
+  plan.buffers = {{"a", small, 0, 1}, {"b", small, 0, 1}, {"large", large, 2, 2}, {"c", small, 1, 3}};
+  PassOptions options;
+  options.point = small_point(5, 12);
+  ir::Diagnostics diagnostics;
+  PassContext context{options, diagnostics};
+  EXPECT_TRUE(plan_memory(module, context));
+  EXPECT_EQ(plan.workspace_bytes().at(options.point), 64 * (5 + 12));
+  for (const ir::Point& point : {small_point(5, 12), small_point(1, 1), small_point(7, 2), small_point(2, 90)}) {
+    expect_disjoint(plan, point);
+    EXPECT_EQ(plan.workspace_bytes().at(point), workspace_lower_bound(plan, point));
   }
 }
 

@@ -20,6 +20,8 @@ MODELS = {
     "language": 'kind = "decoder"\nlayers = 1\nvocab = 11\nmax_seq = 8\n' + COMMON + "[inputs]\nlengths = true\n",
     "maskless": 'kind = "decoder"\nlayers = 1\nvocab = 11\n' + COMMON + '[position]\ntype = "rope"\n[inputs]\nmask = false\n',
     "padded": 'kind = "decoder"\nlayers = 1\nvocab = 11\n' + COMMON + '[position]\ntype = "rope"\n',
+    "partly": 'kind = "decoder"\nlayers = 2\nvocab = 11\nmax_seq = 8\n' + COMMON
+              + '[train]\nfreeze = ["embedding", "layers.0", "layers.1.*.bias"]\n',
     "vectors": 'kind = "encoder"\nlayers = 1\n' + COMMON,
     "topic": 'kind = "encoder"\nlayers = 1\nvocab = 11\nmax_seq = 8\n' + COMMON
              + '[embedding]\ntypes = 2\n[head]\ntype = "classifier"\nclasses = 3\npool = "mean"\n',
@@ -286,6 +288,20 @@ class Training(unittest.TestCase):
                              for sign in (1, -1))
             slope = np.sum(upstream * (m.forward(**ahead) - m.forward(**behind))) / 2e-6
             self.assertAlmostEqual(slope, gradients[name][1, 2, 5], places=6)
+
+
+    def test_frozen_parameters(self):
+        m = compiled("partly").Model(seed=3, threads=1)
+        before = {name: value.copy() for name, value in m.params.items()}
+        tokens = random().integers(11, size=(2, 5))
+        m.train_step(tokens, targets=tokens, lr=1e-2, weight_decay=0.5, decay="all")
+        trained = {name for name in before if not np.array_equal(before[name], m.params[name])}
+        self.assertEqual(trained, {name for name in before if name.startswith(("layers.1.", "final_norm."))
+                                   and not (name.startswith("layers.1.") and name.endswith(".bias"))})
+        m.backward(tokens, targets=tokens)
+        self.assertEqual(set(m.grads), trained)
+        with self.assertRaises(KeyError):
+            m.grads["tok_emb.weight"]
 
 
 class Generation(unittest.TestCase):

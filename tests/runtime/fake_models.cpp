@@ -208,6 +208,7 @@ void common(TableBuilder& t, int32_t kind) {
   d.has_mask = d.has_lengths = 1;
   d.causal = 1;
   d.parameter_block = kBlock;
+  d.gradient_block = kBlock;
   t.parameter({"emb", 0, 16, 2, 1, 0, InitNormal, 0.5, {16, 1, 1, 1}});
   t.parameter({"bias", 16, 16, 1, 0, 0, InitConstant, 0.25, {16, 1, 1, 1}});
   t.parameter({"frozen", 32, 5, 1, 0, 1, InitUniform, 0.1, {5, 1, 1, 1}});

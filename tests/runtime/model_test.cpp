@@ -36,6 +36,7 @@ const ModelDesc& large(TableBuilder& t, InitKind init, double value) {
   constexpr int64_t kElements = 200'001;
   t.desc().real = TypeF64;
   t.desc().parameter_block = kElements + 15;
+  t.desc().gradient_block = kElements + 15;
   t.desc().isa = 1;
   t.parameter({"w", 0, kElements, 1, 0, 0, init, value, {kElements, 1, 1, 1}});
   return t.finish();

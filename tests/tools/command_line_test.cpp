@@ -211,6 +211,25 @@ TEST(CommandLine, WarningsCanBeErrorsOrOff) {
   EXPECT_EQ(off.err, "");
 }
 
+/// What can be known only when the parameters are has its place all the same.
+TEST(CommandLine, WhatTrainingCannotDoIsShownWhereItIsWritten) {
+  const Folder folder;
+  folder.write("mini.toml", std::string(kTinyDecoder) + "[train]\nfreeze = [\"embedding\", \"layers.7\"]\n");
+  const Result frozen = folder.run({"mini.toml", "--check"});
+  EXPECT_EQ(frozen.status, 1);
+  EXPECT_EQ(frozen.err.rfind("mini.toml:9:24: error: freeze: no parameter is named by 'layers.7'\n"
+                             "freeze = [\"embedding\", \"layers.7\"]\n"
+                             "                        ^~~~~~~~~~\n",
+                             0),
+            0u)
+      << frozen.err;
+  folder.write("mini.toml", std::string(kTinyDecoder) + "[train]\nrecompute = \"auto\"\n" +
+                                "budget = { bytes = \"10kB\", batch = 2, seq = 4 }\n");
+  const Result budget = folder.run({"mini.toml", "--check"});
+  EXPECT_EQ(budget.status, 1);
+  EXPECT_EQ(budget.err.rfind("mini.toml:10:1: error: training needs ", 0), 0u) << budget.err;
+}
+
 TEST(CommandLine, DiagnosticsAsJson) {
   const Folder folder;
   folder.write("mini.toml", std::string(kTinyDecoder) + "n_head = 3\n");

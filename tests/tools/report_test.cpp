@@ -80,4 +80,25 @@ TEST(Report, WorkspaceStandsBesideItsLowerBound) {
   EXPECT_EQ(line_of(report, "expand").rfind("expand changed", 0), 0u) << line_of(report, "expand");
 }
 
+constexpr const char* kDecoder =
+    "[model]\nkind = \"decoder\"\nd_model = 64\nlayers = 2\nheads = 4\nvocab = 100\nmax_seq = 64\n";
+
+TEST(Report, WhatIsFrozenHasNoGradients) {
+  const std::string report =
+      report_of(std::string(kDecoder) + "[train]\nfreeze = [\"embedding\", \"layers.0\"]\n");
+  EXPECT_EQ(line_of(report, "total"), "total 110,592 100.0 %");
+  EXPECT_EQ(line_of(report, "frozen"), "frozen 60,480 54.7 %");
+  EXPECT_EQ(line_of(report, "gradients"), "gradients 200,448 from the first backward on");
+  EXPECT_EQ(line_of(report, "moments"), "moments 400,896 from the first step on");
+}
+
+TEST(Report, WhatIsComputedAgain) {
+  const std::string nothing = report_of(kDecoder);
+  EXPECT_EQ(nothing.find("computed again"), std::string::npos);
+  const std::string report = report_of(std::string(kDecoder) + "[train]\nrecompute = \"all\"\n");
+  EXPECT_NE(report.find("\ncomputed again by the backward\n  train "), std::string::npos) << report;
+  EXPECT_NE(report.find("bytes not kept, of attention 2, layer_norm 4, linear 2, product "), std::string::npos)
+      << report;
+}
+
 }  // namespace tfc::test

@@ -124,7 +124,8 @@ void HeaderWriter::sizes() {
 void HeaderWriter::parameters() {
   define("PARAMETERS", module_.parameter_count(), "numbers in all");
   define("PARAMETER_BLOCK", module_.parameter_block(), "elements of the block, with padding (zero for ever)");
-  define("GRADIENT_BLOCK", module_.gradient_block(), "elements of gradients and of each moment: what is frozen comes last");
+  define("GRADIENT_BLOCK", module_.gradient_block(),
+         "elements of gradients and of each moment: what is frozen comes last");
   define("PARAMETER_COUNT", static_cast<int64_t>(module_.parameters.size()), "P, lines of the table");
   line(
       "/* The parameter table: X(index, name, rank, shape (4, filled up with 1), "

@@ -10,9 +10,9 @@ struct Unit {
   std::string_view name;
   double bytes;
 };
-constexpr Unit kUnits[] = {{"B", 1},          {"kB", 1e3},         {"MB", 1e6},          {"GB", 1e9},
-                           {"TB", 1e12},      {"KiB", 1024.0},     {"MiB", 1048576.0},   {"GiB", 1073741824.0},
-                           {"TiB", 1099511627776.0}};
+constexpr Unit kUnits[] = {{"B", 1},           {"kB", 1e3},           {"MB", 1e6},
+                           {"GB", 1e9},        {"TB", 1e12},          {"KiB", 1024.0},
+                           {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
 constexpr double kMostBytes = 1e15;
 
 /// "2GiB", "1.5 GB"; 0 where the text is nothing of the kind.
@@ -41,8 +41,9 @@ void resolve_budget(const Tree& budget, RecomputeSettings& recompute, ir::Diagno
   const std::string text = scope.text("bytes", "");
   recompute.bytes = bytes_of(text);
   if (recompute.bytes == 0)
-    diagnostics.error(scope.place("bytes"), "'" + text + "' is no amount of memory, expected a number and B, kB, MB, " +
-                                                "GB, TB, KiB, MiB, GiB or TiB, such as \"2GiB\"");
+    diagnostics.error(scope.place("bytes"),
+                      "'" + text + "' is no amount of memory, expected a number and B, kB, MB, " +
+                          "GB, TB, KiB, MiB, GiB or TiB, such as \"2GiB\"");
 }
 
 }  // namespace

@@ -273,8 +273,9 @@ Items recompute_items(const RecomputeSettings& recompute) {
   if (recompute.mode != "none") items.add("recompute", recompute.mode);
   if (recompute.mode == "auto") {
     const std::string bytes = std::to_string(recompute.bytes) + "B";
-    items.add_text("budget",
-                   Items().add("bytes", bytes).add("batch", recompute.batch).add("seq", recompute.seq).in_braces());
+    items.add_text(
+        "budget",
+        Items().add("bytes", bytes).add("batch", recompute.batch).add("seq", recompute.seq).in_braces());
   }
   return items;
 }

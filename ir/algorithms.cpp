@@ -26,7 +26,7 @@ std::vector<NodeId> topological_order(const Graph& graph) {
   if (operands_come_first(graph)) return graph.nodes();
   const BoostGraph& g = GraphAccess::boost(graph);
   std::vector<size_t> waiting(graph.node_capacity());  // operands that are not in the order yet
-  using Ready = std::pair<bool, uint32_t>;  // late, id
+  using Ready = std::pair<bool, uint32_t>;             // late, id
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
   const auto make_ready = [&](uint32_t id) { ready.emplace(graph.node({id}).late, id); };
   for (const NodeId id : graph.nodes()) {

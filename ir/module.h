@@ -44,8 +44,8 @@ struct Freeze {
 
 /// What the backward computes again instead of keeping it, as the description says.
 struct Recompute {
-  std::string mode = "none";                // none | all | auto
-  int64_t bytes = 0, batch = 0, seq = 0;    // auto: what training may own, at that point
+  std::string mode = "none";              // none | all | auto
+  int64_t bytes = 0, batch = 0, seq = 0;  // auto: what training may own, at that point
   Place place;
 };
 

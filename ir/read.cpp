@@ -74,8 +74,8 @@ void Reader::recompute() {
   if (chosen.mode != "all" && chosen.mode != "auto")
     throw ReadFailure{mode_place, "found '" + chosen.mode + "', expected all or auto"};
   if (chosen.mode == "auto") {
-    for (const auto& [key, value] :
-         {std::pair("bytes", &chosen.bytes), std::pair("batch", &chosen.batch), std::pair("seq", &chosen.seq)}) {
+    for (const auto& [key, value] : {std::pair("bytes", &chosen.bytes), std::pair("batch", &chosen.batch),
+                                     std::pair("seq", &chosen.seq)}) {
       const Place here = cursor_.place();
       cursor_.expect_word(key);
       *value = cursor_.integer();

@@ -33,7 +33,8 @@ std::string counts_text(const ir::Graph& graph, const std::vector<ir::NodeId>& c
   std::map<std::string, int> counts;
   for (ir::NodeId id : copies) ++counts[std::string(ir::info(graph.node(id).op).text)];
   std::string text;
-  for (const auto& [op, count] : counts) text += (text.empty() ? "" : ", ") + op + " " + std::to_string(count);
+  for (const auto& [op, count] : counts)
+    text += (text.empty() ? "" : ", ") + op + " " + std::to_string(count);
   return text;
 }
 
@@ -51,8 +52,9 @@ bool choose_recompute(ir::Module& module, PassContext& context) {
     context.diagnostics.remark(
         "choose-recompute", module.recompute.place,
         "entry '" + entry.name + "': the backward computes " + std::to_string(made.copies.size()) +
-            " nodes again (" + counts_text(entry.graph, made.copies) + "), of " + std::to_string(layers.size()) +
-            " layers all, and " + std::to_string(made.bytes_less) + " bytes less are kept at the design point");
+            " nodes again (" + counts_text(entry.graph, made.copies) + "), of " +
+            std::to_string(layers.size()) + " layers all, and " + std::to_string(made.bytes_less) +
+            " bytes less are kept at the design point");
   }
   return changed;
 }

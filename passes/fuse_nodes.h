@@ -7,9 +7,9 @@ namespace tfc::passes {
 
 /// Replaces `nodes` (operands before users) by one fused node of that kernel, whose body they become.
 /// `results`: the values of `nodes` that are still needed, which become the fused node's results in that
-/// order; nothing else of `nodes` may have a use outside. It is late where the first result's node is. Operands are numbered in the order in which the
-/// nodes read them first. A donation of result 0 is kept. The caller makes sure that no path leaves the nodes
-/// and comes back.
+/// order; nothing else of `nodes` may have a use outside. It is late where the first result's node is.
+/// Operands are numbered in the order in which the nodes read them first. A donation of result 0 is kept. The
+/// caller makes sure that no path leaves the nodes and comes back.
 ir::NodeId fuse_nodes(ir::Graph& graph, const std::vector<ir::NodeId>& nodes,
                       const std::vector<ir::Value>& results, std::string_view kernel,
                       const std::string& name);

@@ -104,7 +104,8 @@ class Assigner {
     for (size_t i : order) {
       const Buffer& buffer = plan_.buffers[i];
       size_t slot = 0;
-      while (slot < taken.size() && (overlaps(taken[slot], buffer) || bytes_[i] > result.slots[slot].bytes)) ++slot;
+      while (slot < taken.size() && (overlaps(taken[slot], buffer) || bytes_[i] > result.slots[slot].bytes))
+        ++slot;
       if (slot == taken.size()) {
         taken.emplace_back();
         result.slots.emplace_back();

@@ -11,7 +11,7 @@ namespace {
 
 using llvm::StringRef;
 
-constexpr StringRef kEmbedding[] = {"tok_emb", "src_emb",  "tgt_emb",     "pos_emb",
+constexpr StringRef kEmbedding[] = {"tok_emb",     "src_emb",     "tgt_emb",  "pos_emb",
                                     "src_pos_emb", "tgt_pos_emb", "type_emb", "emb_norm"};
 constexpr StringRef kFinalNorms[] = {"final_norm", "encoder.final_norm", "decoder.final_norm"};
 constexpr StringRef kWildcards = "*?[{";
@@ -21,7 +21,8 @@ bool matches_part(StringRef pattern, StringRef part) {
   if (pattern == part) return true;
   const auto [from, to] = pattern.split('-');
   unsigned first = 0, last = 0, number = 0;
-  if (from.getAsInteger(10, first) || to.getAsInteger(10, last) || part.getAsInteger(10, number)) return false;
+  if (from.getAsInteger(10, first) || to.getAsInteger(10, last) || part.getAsInteger(10, number))
+    return false;
   return first <= number && number <= last;
 }
 

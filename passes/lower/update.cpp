@@ -48,13 +48,13 @@ void lower_AdamW(Lowering& l) {
   const Dim elements = l.type(l.operand(0)).elements();
   const Arg prepared = l.temporary("prepared", 128);
   l.call(kernel_call(l, "adamw_prepare", {}, 1, {l.pointer(l.operand(5)), prepared}, 200, 24));
-  l.call(kernel_call(l, "adamw",
-                     {{"parameters", static_cast<int64_t>(l.module().parameters.size())}, {"chunk", kChunk}},
-                     ceildiv(elements, kChunk),
-                     {l.pointer(l.operand(0)), l.pointer(l.operand(1)), l.pointer(l.operand(2)),
-                      l.pointer(l.operand(3)), l.pointer(l.operand(4)), prepared, l.pointer(l.operand(6)),
-                      l.pointer(l.operand(7)), l.constant("borders", parameter_borders(l.module())), integer(elements)},
-                     14 * elements, 8 * elements));
+  l.call(kernel_call(
+      l, "adamw", {{"parameters", static_cast<int64_t>(l.module().parameters.size())}, {"chunk", kChunk}},
+      ceildiv(elements, kChunk),
+      {l.pointer(l.operand(0)), l.pointer(l.operand(1)), l.pointer(l.operand(2)), l.pointer(l.operand(3)),
+       l.pointer(l.operand(4)), prepared, l.pointer(l.operand(6)), l.pointer(l.operand(7)),
+       l.constant("borders", parameter_borders(l.module())), integer(elements)},
+      14 * elements, 8 * elements));
 }
 
 }  // namespace tfc::passes

@@ -11,9 +11,9 @@ namespace tfc::passes {
 int donated_operand(const ir::Node& node, uint32_t result);
 
 /// Primitives and fused nodes, operands before users, and readers of a donated value before the node that
-/// takes it over. A late node waits until one of its readers has all else. Among the nodes that could run, one
-/// that frees at least as much memory as it needs (at `point`) runs at once; otherwise a late one, or the one
-/// that comes first in the graph. n log n.
+/// takes it over. A late node waits until one of its readers has all else. Among the nodes that could run,
+/// one that frees at least as much memory as it needs (at `point`) runs at once; otherwise a late one, or the
+/// one that comes first in the graph. n log n.
 std::vector<ir::NodeId> schedule(const ir::Graph& graph, const ir::Point& point);
 
 }  // namespace tfc::passes

@@ -27,8 +27,8 @@ int64_t workspace_of(const ir::Plan& plan, const ir::Point& point) {
 }
 
 /// The module with that entry alone, planned with these layers computed again.
-ir::Entry planned_with(const ir::Module& module, const ir::Entry& entry, const std::vector<std::string>& layers,
-                       const PassOptions& options) {
+ir::Entry planned_with(const ir::Module& module, const ir::Entry& entry,
+                       const std::vector<std::string>& layers, const PassOptions& options) {
   ir::Module trial = module;
   trial.entries = {entry};
   trial.recompute = {};
@@ -47,8 +47,8 @@ void refuse(const ir::Module& module, const Needs& needs, ir::Diagnostics& diagn
   const auto bytes = [](int64_t number) { return std::to_string(number) + " bytes"; };
   ir::Diagnostic& error = diagnostics.error(
       budget.place, "training needs " + bytes(needs.total()) + " at batch " + std::to_string(budget.batch) +
-                        ", seq " + std::to_string(budget.seq) + " with every layer computed again, the budget is " +
-                        bytes(budget.bytes));
+                        ", seq " + std::to_string(budget.seq) +
+                        " with every layer computed again, the budget is " + bytes(budget.bytes));
   error.notes.push_back("parameters " + bytes(needs.parameters) + ", gradients " + bytes(needs.gradients) +
                         ", moments " + bytes(needs.moments) + ", workspace " + bytes(needs.workspace));
 }

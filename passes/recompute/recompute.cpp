@@ -16,7 +16,8 @@ using ir::Value;
 
 namespace {
 
-constexpr int64_t kWorthCopying = 2 << 20;  // bytes at the point: what is smaller stays in cache, or does not matter
+constexpr int64_t kWorthCopying =
+    2 << 20;  // bytes at the point: what is smaller stays in cache, or does not matter
 
 bool is_leaf(const Graph& graph, NodeId id) {
   return ir::info(graph.node(id).op).op_class == ir::OpClass::Leaf;
@@ -120,7 +121,8 @@ class Recomputation {
   void choose_kept() {
     std::vector<NodeId> sources;
     for (NodeId id : graph_.nodes()) {
-      if (is_leaf(graph_, id) || (!halves_.is_backward[id.index] && !may_be_copied(id))) sources.push_back(id);
+      if (is_leaf(graph_, id) || (!halves_.is_backward[id.index] && !may_be_copied(id)))
+        sources.push_back(id);
     }
     const auto cost = [&](NodeId id) { return is_leaf(graph_, id) ? 0 : bytes_of(id); };
     for (NodeId id : ir::min_cut(graph_, sources, halves_.read, cost)) kept_.insert(id);

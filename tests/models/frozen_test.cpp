@@ -123,8 +123,11 @@ TEST(Frozen, NeverMoves) {
 }
 
 TEST(Frozen, MemoryIsThatOfTheOthers) {
-  const Compiled whole = compile(kDecoder), part = compile(freezing(kDecoder, R"(["embedding", "layers.0-1"])"));
-  const auto bytes = [](const Compiled& compiled, int what) { return compiled.api().memory(what, 4, 32, 32, 1); };
+  const Compiled whole = compile(kDecoder),
+                 part = compile(freezing(kDecoder, R"(["embedding", "layers.0-1"])"));
+  const auto bytes = [](const Compiled& compiled, int what) {
+    return compiled.api().memory(what, 4, 32, 32, 1);
+  };
   EXPECT_EQ(bytes(whole, TC_MEMORY_PARAMETERS), bytes(part, TC_MEMORY_PARAMETERS));
   EXPECT_LT(bytes(part, TC_MEMORY_GRADIENTS), 0.4 * bytes(whole, TC_MEMORY_GRADIENTS));
   EXPECT_LT(bytes(part, TC_MEMORY_MOMENTS), 0.4 * bytes(whole, TC_MEMORY_MOMENTS));
@@ -170,7 +173,8 @@ d_model = 36
 layers = 2
 heads = 4
 )";
-  const Compiled whole = compile(floats), part = compile(freezing(floats, R"(["layers.0", "layers.1.attn"])"));
+  const Compiled whole = compile(floats),
+                 part = compile(freezing(floats, R"(["layers.0", "layers.1.attn"])"));
   Session all(whole), some(part);
   all.randomise(1);
   some.randomise(1);

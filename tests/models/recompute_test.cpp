@@ -121,8 +121,9 @@ TEST(Recompute, FitsABudgetWithTheFewestLayers) {
   int layers_before = -1;
   for (const double share : {1.2, 0.6, 0.3}) {
     const size_t bytes = least + static_cast<size_t>(share * static_cast<double>(most - least)) + 10'000;
-    const Compiled fitted = compile(with(kDecoder, "recompute = \"auto\"\nbudget = { bytes = \"" +
-                                                       std::to_string(bytes) + "B\", batch = 16, seq = 64 }"));
+    const Compiled fitted =
+        compile(with(kDecoder, "recompute = \"auto\"\nbudget = { bytes = \"" + std::to_string(bytes) +
+                                   "B\", batch = 16, seq = 64 }"));
     EXPECT_LE(training_bytes(fitted, 16, 64), bytes);
     const int layers = late_nodes(fitted.joint, "train");
     EXPECT_GE(layers, layers_before);

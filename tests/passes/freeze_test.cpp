@@ -28,16 +28,16 @@ std::vector<std::string> frozen(const Model& model, const std::vector<std::strin
 }
 
 size_t count_in(const std::vector<std::string>& names, const std::string& prefix) {
-  return static_cast<size_t>(std::count_if(names.begin(), names.end(),
-                                           [&](const std::string& name) { return name.starts_with(prefix); }));
+  return static_cast<size_t>(std::count_if(
+      names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(prefix); }));
 }
 
 using Names = std::vector<std::string>;
 
 TEST(Freeze, PartsOfAStack) {
   const Model model{.kind = "encoder", .head = "classifier", .layers = 3, .types = 2, .embedding_norm = true};
-  EXPECT_EQ(frozen(model, {"embedding"}),
-            (Names{"tok_emb.weight", "pos_emb.weight", "type_emb.weight", "emb_norm.weight", "emb_norm.bias"}));
+  EXPECT_EQ(frozen(model, {"embedding"}), (Names{"tok_emb.weight", "pos_emb.weight", "type_emb.weight",
+                                                 "emb_norm.weight", "emb_norm.bias"}));
   EXPECT_EQ(frozen(model, {"head", "final_norm"}),
             (Names{"final_norm.weight", "final_norm.bias", "head.weight"}));
   const Names middle = frozen(model, {"layers.1"});
@@ -45,9 +45,8 @@ TEST(Freeze, PartsOfAStack) {
   EXPECT_EQ(count_in(middle, "layers.1."), 16u);
   EXPECT_EQ(frozen(model, {"layers.0-1"}).size(), 32u);
   EXPECT_EQ(frozen(model, {"layers"}).size(), 48u);
-  EXPECT_EQ(frozen(model, {"layers.1-2.attn.o"}),
-            (Names{"layers.1.attn.o.weight", "layers.1.attn.o.bias", "layers.2.attn.o.weight",
-                   "layers.2.attn.o.bias"}));
+  EXPECT_EQ(frozen(model, {"layers.1-2.attn.o"}), (Names{"layers.1.attn.o.weight", "layers.1.attn.o.bias",
+                                                         "layers.2.attn.o.weight", "layers.2.attn.o.bias"}));
 }
 
 TEST(Freeze, SidesOfAPair) {
@@ -61,8 +60,8 @@ TEST(Freeze, SidesOfAPair) {
 }
 
 TEST(Freeze, Globs) {
-  EXPECT_EQ(frozen({}, {"layers.?.norm[12].bias"}),
-            (Names{"layers.0.norm1.bias", "layers.0.norm2.bias", "layers.1.norm1.bias", "layers.1.norm2.bias"}));
+  EXPECT_EQ(frozen({}, {"layers.?.norm[12].bias"}), (Names{"layers.0.norm1.bias", "layers.0.norm2.bias",
+                                                           "layers.1.norm1.bias", "layers.1.norm2.bias"}));
   EXPECT_EQ(frozen({}, {"*.attn.*"}).size(), 16u);
 }
 
@@ -81,7 +80,8 @@ TEST(Freeze, WhatMatchesNothingIsAnError) {
   EXPECT_NE(errors_of({}, "head").find("the head is the token table, which 'embedding' freezes"),
             std::string::npos);
   EXPECT_NE(errors_of({}, "layers.[0").find("is no glob"), std::string::npos);
-  EXPECT_NE(errors_of({.kind = "encoder-decoder"}, "layers.0").find("'encoder.layers.0-1'"), std::string::npos);
+  EXPECT_NE(errors_of({.kind = "encoder-decoder"}, "layers.0").find("'encoder.layers.0-1'"),
+            std::string::npos);
   for (const char* pattern : {"", "layer", "layers.1-0", "layers.0.att", "norm1", "*.gamma", "layers.0.*x"}) {
     EXPECT_NE(errors_of({}, pattern).find("no parameter is named by"), std::string::npos) << pattern;
   }

@@ -93,7 +93,8 @@ TEST(Plan, ALargeBufferLiesOverSlotsThatAreFree) {
   PassContext context{options, diagnostics};
   EXPECT_TRUE(plan_memory(module, context));
   EXPECT_EQ(plan.workspace_bytes().at(options.point), 64 * (5 + 12));
-  for (const ir::Point& point : {small_point(5, 12), small_point(1, 1), small_point(7, 2), small_point(2, 90)}) {
+  for (const ir::Point& point :
+       {small_point(5, 12), small_point(1, 1), small_point(7, 2), small_point(2, 90)}) {
     expect_disjoint(plan, point);
     EXPECT_EQ(plan.workspace_bytes().at(point), workspace_lower_bound(plan, point));
   }

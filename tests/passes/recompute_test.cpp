@@ -1,11 +1,12 @@
 // What the backward computes again: which nodes, when they run, and that the values are the same.
+#include "passes/recompute/recompute.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "passes/models.h"
 #include "passes/plan/schedule.h"
-#include "passes/recompute/recompute.h"
 
 namespace tfc::passes::testing {
 namespace {
@@ -87,8 +88,9 @@ TEST(ChooseRecompute, OneLayerAtATimeAndInReverse) {
 }
 
 TEST(ChooseRecompute, ValuesAreTheSame) {
-  for (const Model& model : {Model{}, Model{.placement = "post", .activation = "swiglu", .mask = true},
-                             Model{.kind = "encoder-decoder", .norm = "rmsnorm", .position = "rope", .d_model = 12}}) {
+  for (const Model& model :
+       {Model{}, Model{.placement = "post", .activation = "swiglu", .mask = true},
+        Model{.kind = "encoder-decoder", .norm = "rmsnorm", .position = "rope", .d_model = 12}}) {
     const Module plain = with_mode(model, "none", Phase::Fused), all = with_mode(model, "all", Phase::Fused),
                  cheap = with_mode(model, "none", Phase::Fused, large());
     for (const char* entry : {"train", "vjp"}) {
@@ -100,7 +102,8 @@ TEST(ChooseRecompute, ValuesAreTheSame) {
         const std::vector<double>& found = interpreter.block(ir::Space::Grads);
         if (expected.empty()) expected = found;
         ASSERT_EQ(expected.size(), found.size());
-        for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-12) << entry << " " << i;
+        for (size_t i = 0; i < found.size(); ++i)
+          EXPECT_NEAR(found[i], expected[i], 1e-12) << entry << " " << i;
       }
     }
   }

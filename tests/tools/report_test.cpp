@@ -97,7 +97,8 @@ TEST(Report, WhatIsComputedAgain) {
   EXPECT_EQ(nothing.find("computed again"), std::string::npos);
   const std::string report = report_of(std::string(kDecoder) + "[train]\nrecompute = \"all\"\n");
   EXPECT_NE(report.find("\ncomputed again by the backward\n  train "), std::string::npos) << report;
-  EXPECT_NE(report.find("bytes not kept, of attention 2, layer_norm 4, linear 2, product "), std::string::npos)
+  EXPECT_NE(report.find("bytes not kept, of attention 2, layer_norm 4, linear 2, product "),
+            std::string::npos)
       << report;
 }
 

@@ -46,8 +46,9 @@ MODELS = {
 }
 SECOND_THREAD = ["gpt2-64", "llama", "nano", "reverse"]
 FREEZING = ["--set", 'train.freeze=["embedding","layers.0-5"]']
+RECOMPUTE = ["--set", 'train.recompute="all"']
 QUICK = ["gpt2-64", "nano", "reverse", "bert-small", "second-thread", "decode"]
-OTHERS = ["second-thread", "decode", "products", "drift", "freezing"]
+OTHERS = ["second-thread", "decode", "products", "drift", "freezing", "recompute"]
 
 
 def median(values):
@@ -191,6 +192,15 @@ def freezing(runner):
           f"{1e3 * part:.2f} ms, {part / whole:.2f} of it", flush=True)
 
 
+def recompute(runner):
+    path, at, workspace = "examples/gpt2.toml", "B=4,T=256", "training workspace"
+    calls = [(path, at, "step", None, ()), (path, at, "step", None, RECOMPUTE)]
+    none, everything = compiled_seconds(runner, runner.options.rounds, *calls)
+    sizes = [runner.compiled(*call)["bytes"][workspace] / 1e6 for call in calls]
+    print(f"GPT-2 124M step, B=4 T=256: {1e3 * none:.0f} ms in {sizes[0]:.1f} MB of workspace; recompute = \"all\" "
+          f"{1e3 * everything:.0f} ms, {everything / none:.2f} x, in {sizes[1]:.1f} MB", flush=True)
+
+
 def torch_is_there():
     try:
         return subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
@@ -228,7 +238,7 @@ def main():
     runner = Runner(options)
     print_line("", "ms", "tokens/s", "GFLOP/s", "of peak", "PyTorch ms", "ratio")
     others = {"second-thread": second_thread, "decode": decode, "products": products, "drift": drift,
-              "freezing": freezing}
+              "freezing": freezing, "recompute": recompute}
     for row in options.rows:
         if row in MODELS:
             measure_model(runner, *MODELS[row])

@@ -78,9 +78,12 @@ class PlanChecker {
 
   void shared_slots() {
     std::map<int, std::vector<const Buffer*>> by_slot;
-    for (const Buffer& buffer : plan_.buffers)
-      if (buffer.slot >= 0 && buffer.first <= buffer.last)
-        for (int slot = buffer.slot; slot <= last_slot(buffer); ++slot) by_slot[slot].push_back(&buffer);
+    for (const Buffer& buffer : plan_.buffers) {
+      if (buffer.slot < 0 || buffer.first > buffer.last) continue;
+      const int last = last_slot(buffer);
+      const bool fits = last < static_cast<int>(plan_.slots.size());  // else that is its fault, whatever lies behind
+      for (int slot = buffer.slot; slot <= (fits ? last : buffer.slot); ++slot) by_slot[slot].push_back(&buffer);
+    }
     for (auto& [slot, sharers] : by_slot) {
       std::sort(sharers.begin(), sharers.end(),
                 [](const Buffer* a, const Buffer* b) { return a->first < b->first; });

@@ -73,11 +73,7 @@ ir::Module blocks_of(const Description& description) {
   return module;
 }
 
-std::string text_without_places(ir::Module module) {
-  for (ir::Entry& entry : module.entries)
-    for (const ir::NodeId id : entry.graph.nodes()) entry.graph.edit(id).place = {};
-  return ir::print(module);
-}
+std::string text_without_places(const ir::Module& module) { return ir::print(module, ir::Places::Without); }
 
 std::string decoder(const std::string& model_lines, const std::string& rest) {
   return "[model]\nkind = \"decoder\"\nd_model = 64\nlayers = 4\nheads = 4\nvocab = 100\nmax_seq = 32\n" +

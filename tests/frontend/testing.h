@@ -27,7 +27,7 @@ std::string errors_of(const std::string& text, const std::vector<std::string>& s
 ir::Module blocks_of(const Description& description);
 
 /// The module's text without the places, which differ between two descriptions of one model.
-std::string text_without_places(ir::Module module);
+std::string text_without_places(const ir::Module& module);
 
 /// A small decoder to vary: [model] with the given lines, then the rest.
 std::string decoder(const std::string& model_lines = "", const std::string& rest = "");

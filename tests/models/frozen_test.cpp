@@ -114,7 +114,9 @@ TEST(Frozen, NeverMoves) {
     const bool frozen = name.find("_emb") != std::string::npos || name.starts_with("layers.1.") ||
                         name.starts_with("layers.2.attn.k");
     const bool has_no_slope = name.ends_with("attn.k.bias");  // softmax does not see a bias of the keys
-    if (!has_no_slope) EXPECT_EQ(bytes == before.at(name), frozen) << name;
+    if (!has_no_slope) {
+      EXPECT_EQ(bytes == before.at(name), frozen) << name;
+    }
     EXPECT_EQ(session.api.gradient(session.model, name.c_str()) == nullptr, frozen) << name;
     for (const int which : {1, 2}) {
       EXPECT_EQ(session.api.moment(session.model, which, name.c_str()) == nullptr, frozen) << name;
@@ -131,7 +133,7 @@ TEST(Frozen, MemoryIsThatOfTheOthers) {
   EXPECT_EQ(bytes(whole, TC_MEMORY_PARAMETERS), bytes(part, TC_MEMORY_PARAMETERS));
   EXPECT_LT(bytes(part, TC_MEMORY_GRADIENTS), 0.4 * bytes(whole, TC_MEMORY_GRADIENTS));
   EXPECT_LT(bytes(part, TC_MEMORY_MOMENTS), 0.4 * bytes(whole, TC_MEMORY_MOMENTS));
-  const int train = TC_MEMORY_WORKSPACE + TC_ENTRY_TRAIN;
+  const int train = static_cast<int>(TC_MEMORY_WORKSPACE) + static_cast<int>(TC_ENTRY_TRAIN);
   EXPECT_LT(bytes(part, train), 0.7 * bytes(whole, train));
 }
 

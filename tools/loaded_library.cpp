@@ -46,7 +46,7 @@ std::unique_ptr<LoadedLibrary> LoadedLibrary::build(const ir::Module& planned, c
   const std::string file = "lib" + planned.name + ".so";
   std::string error = folder.path().empty() ? "cannot make a temporary folder" : "";
   if (!error.empty() ||
-      !write_outputs({{file, compiled->shared}}, {Destination::Kind::Folder, folder.path()}, {}, "", error)) {
+      !write_outputs({{file, compiled->shared}}, {Destination::Kind::Folder, folder.path()}, {}, {}, error)) {
     diagnostics.error({}, error).name = "file";
     return nullptr;
   }

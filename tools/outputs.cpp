@@ -24,17 +24,11 @@ struct PlacedFile {
   bool executable = false;
 };
 
-// A device or a pipe is written into; renaming a file over it would take it away from everybody.
-bool is_special(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
-}
-
 // A file on its way to its place. Until it is kept, whatever stood there before can come back: what is not
 // kept leaves nothing of its own and restores that.
 class PartialFile {
  public:
-  PartialFile(const PlacedFile& file, int number) : file_(file), special_(is_special(file.path)) {
+  PartialFile(const PlacedFile& file, int number) : file_(file), special_(is_written_through(file.path)) {
     const fs::path path(file.path);
     const std::string unique =
         "." + path.filename().string() + "." + std::to_string(getpid()) + "." + std::to_string(number);
@@ -107,11 +101,14 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, ignored);
 }
 
-bool check_places(const std::vector<PlacedFile>& files, const std::string& input, std::string& error) {
+bool check_places(const std::vector<PlacedFile>& files, const std::vector<std::string>& inputs,
+                  std::string& error) {
   for (size_t i = 0; i < files.size(); ++i) {
     const std::string& path = files[i].path;
     std::string why;
-    if (is_same_file(path, input)) why = "it is the input; choose another place with -o";
+    for (const std::string& input : inputs) {
+      if (is_same_file(path, input)) why = "it is an input; choose another place with -o";
+    }
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) why = "it is a folder";
     for (size_t other = 0; other < i; ++other) {
@@ -166,6 +163,15 @@ class NewFolder {
 
 }  // namespace
 
+bool is_written_through(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return false;
+  const fs::path folder = fs::absolute(path, ignored).parent_path();
+  const bool is_open_file = fs::read_symlink(path, ignored).string().starts_with("/proc/") ||
+                            fs::canonical(folder, ignored).string().starts_with("/proc/");
+  return is_open_file || !fs::is_regular_file(path, ignored);
+}
+
 std::string Destination::path_of(const Output& output) const {
   return kind == Kind::File ? path : joined_path(path, output.file_name);
 }
@@ -179,14 +185,14 @@ Destination destination_of(const Options& options, size_t outputs) {
 }
 
 bool write_outputs(const std::vector<Output>& outputs, const Destination& destination, const Depfile& depfile,
-                   const std::string& input, std::string& error) {
+                   const std::vector<std::string>& inputs, std::string& error) {
   const bool prints = destination.kind == Destination::Kind::StandardOutput;
   std::vector<PlacedFile> places;
   for (const Output& output : outputs) {
     if (!prints) places.push_back({destination.path_of(output), output.bytes, output.executable});
   }
   if (!depfile.path.empty()) places.push_back({depfile.path, depfile.rule});
-  if (!check_places(places, input, error)) return false;
+  if (!check_places(places, inputs, error)) return false;
   NewFolder folder(destination.kind == Destination::Kind::Folder ? destination.path : ".");
   if (!folder.make(error)) return false;
   std::deque<PartialFile> files;

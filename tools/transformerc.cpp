@@ -121,12 +121,13 @@ int write_all(const Options& options, const std::vector<Output>& outputs,
   const Depfile depfile = {options.depfile,
                            depfile_text(to_files ? destination.path_of(outputs[0]) : "-", files)};
   std::string error;
-  if (!write_outputs(outputs, destination, depfile, options.input, error)) {
+  if (!write_outputs(outputs, destination, depfile, files, error)) {
     diagnostics.error({}, error).name = "file";
     return finish(options, diagnostics);
   }
   for (const Output& output : outputs) {
-    if (to_files) llvm::outs() << destination.path_of(output) << "\n";
+    const std::string path = destination.path_of(output);
+    if (to_files && !is_written_through(path)) llvm::outs() << path << "\n";  // it may be standard output
   }
   return finish(options, diagnostics);
 }

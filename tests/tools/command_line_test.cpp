@@ -162,7 +162,7 @@ TEST(CommandLine, FilesThatCannotBeReadOrWrittenAre74) {
   const Result itself = folder.run({"mini.toml", "--emit=toml", "-o", "mini.toml"});
   EXPECT_EQ(itself.status, 74);
   EXPECT_EQ(itself.err,
-            "transformerc: error: cannot write 'mini.toml': it is the input; choose another place with -o\n");
+            "transformerc: error: cannot write 'mini.toml': it is an input; choose another place with -o\n");
   EXPECT_EQ(folder.read("mini.toml"), kTinyDecoder);
 }
 

@@ -165,6 +165,20 @@ TEST(Outputs, TwoOutputsInOnePlaceAreRefused) {
   EXPECT_EQ(folder.names(), (Names{"tiny.toml"}));
 }
 
+TEST(Outputs, AFileThatADescriptionExtendsIsAnInputToo) {
+  const Folder folder;
+  folder.write("base.toml", kTinyDecoder);
+  folder.write("tiny.toml", "extends = \"base.toml\"\n[model]\nname = \"tiny\"\nlayers = 1\n");
+  for (const char* flag : {"-o=base.toml", "--depfile=base.toml"}) {
+    const Result result = folder.run({"tiny.toml", "--emit=toml", flag});
+    EXPECT_EQ(result.status, 74);
+    EXPECT_EQ(result.err,
+              "transformerc: error: cannot write 'base.toml': it is an input; choose another place with -o\n");
+    EXPECT_EQ(folder.read("base.toml"), kTinyDecoder);
+    EXPECT_EQ(folder.names(), (Names{"base.toml", "tiny.toml"}));
+  }
+}
+
 TEST(Outputs, ADeviceIsWrittenIntoAndNotReplaced) {
   const Folder folder;
   folder.write("tiny.toml", kTinyDecoder);
@@ -178,6 +192,18 @@ TEST(Outputs, ADeviceIsWrittenIntoAndNotReplaced) {
   const Result full = folder.run({"tiny.toml", "--emit=header", "-o", "sink"});
   EXPECT_EQ(full.status, 74);
   EXPECT_EQ(full.err, "transformerc: error: cannot write 'sink': No space left on device\n");
+}
+
+TEST(Outputs, AnOpenFileIsWrittenIntoAndItsNameStays) {
+  const Folder folder;
+  folder.write("tiny.toml", kTinyDecoder);
+  const auto name = folder.path() / "standard_output";  // as /dev/stdout is
+  std::filesystem::create_symlink("/proc/self/fd/1", name);
+  const Result result = folder.run({"tiny.toml", "--emit=header", "-o", "standard_output"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(std::filesystem::is_symlink(name));
+  EXPECT_EQ(result.out, folder.run({"tiny.toml", "--emit=header", "-o", "-"}).out);
+  EXPECT_EQ(result.out, folder.run({"tiny.toml", "--emit=header", "-o", "/dev/fd/1"}).out);
 }
 
 TEST(Outputs, StopAfterPrintsTheGraphAsItStands) {

@@ -1,6 +1,9 @@
 #include "codegen/kernels/attention_parts.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "codegen/kernels/product_tile.h"
 
 namespace tfc::codegen {
 
@@ -61,24 +64,6 @@ void for_columns(KernelBuilder& k, Val count, int lanes, const std::function<voi
 
 namespace {
 
-/// Transposes a square of vectors in place: at distance d, element blocks off the diagonal change places.
-void transpose_square(KernelBuilder& k, std::vector<Val>& rows) {
-  const int n = static_cast<int>(rows.size());
-  for (int d = 1; d < n; d *= 2) {
-    std::vector<int> upper, lower;
-    for (int j = 0; j < n; ++j) {
-      upper.push_back(j & d ? n + j - d : j);
-      lower.push_back(j & d ? n + j : j + d);
-    }
-    for (int i = 0; i < n; ++i) {
-      if (i & d) continue;
-      const Val a = rows[static_cast<size_t>(i)], b = rows[static_cast<size_t>(i + d)];
-      rows[static_cast<size_t>(i)] = k.shuffle(a, b, upper);
-      rows[static_cast<size_t>(i + d)] = k.shuffle(a, b, lower);
-    }
-  }
-}
-
 /// e = 0, lanes, 2 lanes, ... below E, with the mask of the last one where it is partial.
 void for_vectors(KernelBuilder& k, int64_t E, int lanes, const std::function<void(Val e, Val mask)>& body) {
   const int64_t whole = E / lanes * lanes;
@@ -97,7 +82,7 @@ void transpose_in(KernelBuilder& k, Ptr to, Ptr from, Val stride, int64_t E, Val
       std::vector<Val> square;
       for (Ptr row : rows)
         square.push_back(mask ? k.load_vector(row, e, lanes, mask) : k.load_vector(row, e, lanes));
-      transpose_square(k, square);
+      square = transpose(k, std::move(square));
       for (int i = 0; i < lanes; ++i) {
         const Val column = square[static_cast<size_t>(i)];
         k.store(to, (e + i) * kTileQueries + first, factor == 1.0 ? column : column * factor);
@@ -115,7 +100,7 @@ void transpose_out(KernelBuilder& k, Ptr to, Val stride, Ptr from, Ptr rows, int
       for (int i = 0; i < lanes; ++i) {
         square.push_back(factor(first, k.load_vector(from, (e + i) * kTileQueries + first, lanes)));
       }
-      transpose_square(k, square);
+      square = transpose(k, std::move(square));
       for (int i = 0; i < lanes; ++i) k.store(rows, (first + i) * width + e, square[static_cast<size_t>(i)]);
     });
   });
@@ -168,7 +153,7 @@ void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, V
       std::vector<Val> square;
       for (Ptr row : rows)
         square.push_back(mask ? k.load_vector(row, e, lanes, mask) : k.load_vector(row, e, lanes));
-      transpose_square(k, square);
+      square = transpose(k, std::move(square));
       const int64_t columns = mask ? E % lanes : lanes;
       for (int i = 0; i < columns; ++i) {
         k.store(to, (e + i) * kMostBlockKeys + first, square[static_cast<size_t>(i)]);

@@ -219,7 +219,7 @@ TEST(CommandLine, WhatTrainingCannotDoIsShownWhereItIsWritten) {
   EXPECT_EQ(frozen.status, 1);
   EXPECT_EQ(frozen.err.rfind("mini.toml:9:24: error: freeze: no parameter is named by 'layers.7'\n"
                              "freeze = [\"embedding\", \"layers.7\"]\n"
-                             "                        ^~~~~~~~~~\n",
+                             "                       ^~~~~~~~~~\n",
                              0),
             0u)
       << frozen.err;

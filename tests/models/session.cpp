@@ -80,13 +80,7 @@ void Session::start_over() {
 Bytes Session::block(int which) const {
   const auto* data = static_cast<const uint8_t*>(api.block(model, which));
   if (!data) return {};
-  int64_t elements = which == TC_BLOCK_PARAMETERS ? info.parameter_block : 0;
-  for (int32_t i = 0; i < info.parameter_count && which != TC_BLOCK_PARAMETERS; ++i) {
-    tc_parameter parameter{};
-    parameter.size = sizeof parameter;
-    check(api.parameter_info(i, &parameter));
-    if (!parameter.frozen) elements = std::max(elements, parameter.offset + parameter.elements);
-  }
+  const int64_t elements = which == TC_BLOCK_PARAMETERS ? info.parameter_block : info.gradient_block;
   return Bytes(data, data + elements * real_bytes());
 }
 

@@ -16,6 +16,7 @@ struct tc_model {
   tc::Block parameters, gradients, moments;  // moments: both, the second from half on
   tc_state state;
   std::atomic<int> writing{0};  // a session is changing gradients or parameters
+  std::atomic<int> telling{0};  // a thread is changing the message
   tc::Message message;
 };
 

@@ -1,4 +1,5 @@
 // Sessions: creation, workspace, and the forward entry points.
+#include <sched.h>
 #include <string.h>
 
 #include <new>
@@ -16,19 +17,18 @@ int64_t session_bytes(const ModelDesc& desc) {
   return bytes;
 }
 
-tc_status create_session(tc_model* model, const tc_options* given, tc_session** out) {
-  if (out) *out = nullptr;
-  if (!model) return TC_E_ARGUMENT;
-  model->message.clear();
-  if (!out) return model->message.fail(TC_E_ARGUMENT, "session is NULL");
+namespace {
+
+tc_status create(tc_model* model, const tc_options* given, tc_session** out, Message& message) {
+  if (!out) return message.fail(TC_E_ARGUMENT, "session is NULL");
   tc_options options;
-  tc_status status = read_options(given, &model->options, options, model->message);
+  tc_status status = read_options(given, &model->options, options, message);
   if (status != TC_OK) return status;
   Allocator allocator;
   allocator.configure(options);
   const ModelDesc& desc = *model->desc;
   Block self;
-  status = allocator.allocate(self, session_bytes(desc), "the session", model->message);
+  status = allocator.allocate(self, session_bytes(desc), "the session", message);
   if (status != TC_OK) return status;
   tc_session* session = new (self.data) tc_session{};
   session->model = model;
@@ -45,6 +45,22 @@ tc_status create_session(tc_model* model, const tc_options* given, tc_session** 
   session->executor = executor_of(desc, options, &session->pool);
   *out = session;
   return TC_OK;
+}
+
+}  // namespace
+
+/// Threads may create their sessions at the same time: each has a message of its own, and what went wrong is copied
+/// into the model's by one after the other.
+tc_status create_session(tc_model* model, const tc_options* given, tc_session** out) {
+  if (out) *out = nullptr;
+  if (!model) return TC_E_ARGUMENT;
+  Message message{};
+  const tc_status status = create(model, given, out, message);
+  if (status == TC_OK) return status;
+  while (model->telling.exchange(1)) sched_yield();
+  model->message = message;
+  model->telling.store(0);
+  return status;
 }
 
 Sizes sizes_for(const ModelDesc& desc, EntryId entry, int64_t B, int64_t T, int64_t S, int64_t capacity) {

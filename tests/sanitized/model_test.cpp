@@ -157,6 +157,24 @@ TEST(Sanitized, DecodesTokenByToken) {
   }
 }
 
+TEST(Sanitized, SessionsThatCannotBeMadeInTwoThreads) {
+  Model model(2);
+  const auto run = [&] {
+    for (int i = 0; i < 50; ++i) {
+      tc_options options{};
+      options.size = sizeof options;
+      options.threads = -1;
+      tc_session* none = nullptr;
+      EXPECT_EQ(api().session_create(model.model, &options, &none), TC_E_ARGUMENT);
+      EXPECT_EQ(none, nullptr);
+    }
+  };
+  std::thread other(run);
+  run();
+  other.join();
+  EXPECT_STREQ(api().model_message(model.model), "options.threads is -1, expected at least 0 (0: all cores)");
+}
+
 /// Two threads want one session: each call runs whole or says that the session is busy.
 TEST(Sanitized, ASessionTakesOneThreadAtATime) {
   Model model(2);

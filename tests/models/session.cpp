@@ -80,7 +80,13 @@ void Session::start_over() {
 Bytes Session::block(int which) const {
   const auto* data = static_cast<const uint8_t*>(api.block(model, which));
   if (!data) return {};
-  const int64_t elements = which == TC_BLOCK_PARAMETERS ? info.parameter_block : info.gradient_block;
+  int64_t elements = which == TC_BLOCK_PARAMETERS ? info.parameter_block : info.gradient_block;
+  for (int32_t i = 0; i < info.parameter_count && which != TC_BLOCK_PARAMETERS; ++i) {
+    tc_parameter parameter{};
+    parameter.size = sizeof parameter;
+    check(api.parameter_info(i, &parameter));
+    if (parameter.frozen) elements = std::min(elements, parameter.offset);
+  }
   return Bytes(data, data + elements * real_bytes());
 }
 

@@ -1,0 +1,56 @@
+
+
+# -- calls, training, generation: what a session is made of ----------------------------------------------------
+
+class _Calls:
+    """How a session calls the library, and what needs no parameters."""
+
+    def _call(self, function, *arguments):
+        if not self._busy.acquire(blocking=False):
+            raise RuntimeError("the session is busy: one thread at a time; session() makes another on the same weights")
+        try:
+            _check(function(self._handle.address, *arguments), _api.message(self._handle.address))
+        finally:
+            self._busy.release()
+
+    def _double(self, function, *arguments):
+        result = ctypes.c_double()
+        self._call(function, *arguments, ctypes.byref(result))
+        return result.value
+
+    def _with_targets(self, call, inputs, named, targets):
+        return _Inputs(call, inputs, {**named, "targets": targets}, expected=[*INPUTS, "targets"])
+
+    def forward(self, *inputs, last=False, **named):
+        """The model's output: logits [B,T,V], hidden states [B,T,D] (last=True: of each row's last token, [B,V], [B,D]),
+        or class logits."""
+        if last and "last" not in ENTRIES:
+            why = "a classifier answers once for a row" if HEAD == "classifier" else _LEFT_OUT + "train"
+            raise TypeError(f"forward() got last=True, but {why}")
+        given = _Inputs("forward", inputs, named)
+        output = _out(given.shape("BO" if last or HEAD == "classifier" else "BTO"))
+        self._call(_api.forward, given, int(bool(last)), _pointers([output]))
+        return output
+
+    def loss(self, *inputs, targets, **named):
+        """The mean loss over the targets that count."""
+        return self._double(_api.loss, self._with_targets("loss", inputs, named, targets))
+
+    def logprobs(self, *inputs, targets, **named):
+        """The log-probability of each target, 0 where it does not count."""
+        given = self._with_targets("logprobs", inputs, named, targets)
+        output = _out(given.arrays["targets"].shape)
+        self._call(_api.logprobs, given, output.ctypes.data)
+        return output
+
+    def workspace_bytes(self, entry, B, T, S=None):
+        """Exact bytes of this session's workspace for a call of that size, before anything runs. entry: see ENTRIES."""
+        if entry not in ENTRIES:
+            raise ValueError(f"entry is {entry!r}, expected one of {', '.join(ENTRIES)}")
+        sizes = [_integer(n, v, 1, 2 ** 31 - 1) for n, v in (("B", B), ("T", T), ("S", T if S is None else S))]
+        count = _api.memory(_WORKSPACE + ENTRIES[entry], *sizes, _api.threads(self._handle.address))
+        if count == 2 ** (8 * ctypes.sizeof(ctypes.c_size_t)) - 1:
+            given = ", ".join(f"{n} {v}" for n, v in zip("BTS" if KIND == "encoder-decoder" else "BT", sizes))
+            limit = f"; T may be at most {MAX_SEQ} (max_seq)" if 0 < MAX_SEQ < max(sizes[1:]) else ""
+            raise ValueError(f"no call of {entry} takes {given}{limit}")
+        return count

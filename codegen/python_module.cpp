@@ -50,11 +50,12 @@ std::vector<std::string> required_inputs(const ir::Attributes& facts) {
 std::vector<std::string> optional_inputs(const ir::Attributes& facts) {
   const bool two_sides = facts.text("kind") == "encoder-decoder";
   std::vector<std::string> inputs;
-  for (const char* name : {"mask", "lengths"}) {
+  for (const char* name : {"mask", "lengths", "positions", "documents"}) {
     if (!facts.flag(name)) continue;
     inputs.push_back(name);
     if (two_sides) inputs.push_back(std::string("src_") + name);
   }
+  if (facts.flag("prefix")) inputs.push_back("prefix");
   return inputs;
 }
 

@@ -140,6 +140,10 @@ struct TrainSettings {
 struct InputSettings {
   bool mask = true;
   bool lengths = false;
+  bool positions = false;
+  bool documents = false;
+  bool prefix = false;
+  bool weights = false;
 };
 
 struct ShapeSettings {

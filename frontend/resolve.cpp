@@ -252,7 +252,8 @@ class Resolver {
 
   void inputs_and_shapes() {
     const Scope inputs = table("inputs"), shapes = table("shapes");
-    d_.inputs = {inputs.flag("mask", true), inputs.flag("lengths", false)};
+    d_.inputs = {inputs.flag("mask", true),      inputs.flag("lengths", false), inputs.flag("positions", false),
+                 inputs.flag("documents", false), inputs.flag("prefix", false),  inputs.flag("weights", false)};
     d_.shapes = {shapes.integer("batch", 0), shapes.integer("seq", 0), shapes.integer("src_seq", 0)};
     if (shapes.has("src_seq") && !d_.model.is_encoder_decoder() && !d_.model.kind.empty())
       error(shapes.find("src_seq")->key,

@@ -289,6 +289,17 @@ std::string train_table(const Description& d) {
       .table("train");
 }
 
+std::string inputs_table(const InputSettings& inputs) {
+  return Items()
+      .add("mask", inputs.mask)
+      .add("lengths", inputs.lengths)
+      .add_if(inputs.positions, "positions", true)
+      .add_if(inputs.documents, "documents", true)
+      .add_if(inputs.prefix, "prefix", true)
+      .add_if(inputs.weights, "weights", true)
+      .table("inputs");
+}
+
 std::string shapes_table(const Description& d) {
   return Items()
       .add_if(d.shapes.batch > 0, "batch", d.shapes.batch)
@@ -337,8 +348,7 @@ std::string resolved_toml(const Description& d) {
          attention_items(d.defaults.attention).table("attention") + ffn_items(d.defaults.ffn).table("ffn") +
          Items().add("scale", d.defaults.residual.scale).table("residual") + head_table(d) + loss_table(d) +
          train_table(d) +
-         Items().add("mask", d.inputs.mask).add("lengths", d.inputs.lengths).table("inputs") +
-         shapes_table(d) + run_table(d.run) + blocks.tables();
+         inputs_table(d.inputs) + shapes_table(d) + run_table(d.run) + blocks.tables();
 }
 
 }  // namespace tfc::frontend

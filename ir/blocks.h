@@ -51,7 +51,8 @@ namespace tfc::ir {
 // Module::facts
 //   kind "decoder" | "encoder" | "encoder-decoder"   d_model   layers (decoder, encoder)   encoder_layers
 //   decoder_layers (encoder-decoder)   vocab, src_vocab (0: floats)   types   max_seq (0: no limit)
-//   head "lm" | "classifier" | "none"   classes   out_width   mask, lengths (declared inputs)   memory_input
+//   head "lm" | "classifier" | "none"   classes   out_width   mask, lengths, positions, documents, prefix, weights
+//   (declared inputs)   memory_input
 //   bool ignore_index   init "normal" | "gpt2" | "xavier" | "torch"   init_std batch, seq, src_seq: sizes
 //   fixed by [shapes], 0: free
 

@@ -78,12 +78,16 @@ enum { TC_CONTEXT_STOP, TC_CONTEXT_SLIDE, TC_CONTEXT_ERROR };
 enum {
   TC_INPUT_TOKENS = 1, TC_INPUT_X = 2, TC_INPUT_SRC = 4, TC_INPUT_TGT = 8, TC_INPUT_MEMORY = 16, TC_INPUT_TYPES = 32,
   TC_INPUT_MASK = 64, TC_INPUT_LENGTHS = 128, TC_INPUT_SRC_MASK = 256, TC_INPUT_SRC_LENGTHS = 512,
-  TC_INPUT_TARGETS = 1024, TC_INPUT_SRC_IS_FLOAT = 2048, TC_INPUT_TGT_IS_FLOAT = 4096
+  TC_INPUT_TARGETS = 1024, TC_INPUT_SRC_IS_FLOAT = 2048, TC_INPUT_TGT_IS_FLOAT = 4096,
+  TC_INPUT_IMAGE = 8192, TC_INPUT_POSITIONS = 16384, TC_INPUT_DOCUMENTS = 32768, TC_INPUT_PREFIX = 65536,
+  TC_INPUT_WEIGHTS = 131072, TC_INPUT_SRC_POSITIONS = 262144, TC_INPUT_SRC_DOCUMENTS = 524288
 };
 
 /* One call's inputs. Zero it, set `size`, the dimensions and what the model declares; anything else set is
  * TC_E_ARGUMENT. Masks: 1 = a real token; not given: all are real. What stands at a masked position is never read.
- * `mask` and `lengths` may both be declared: one is given in a call. S is read in encoder-decoders alone. */
+ * `mask` and `lengths` may both be declared: one is given in a call. positions: not given, they are indices in the row,
+ * and go on from the last one in decode. documents: not given, a row is one document, in decode that of its last token.
+ * prefix: not given, 0. S is read in encoder-decoders alone. */
 typedef struct {
   size_t size;
   int64_t B, T, S;
@@ -95,6 +99,7 @@ typedef struct {
   const uint8_t *mask, *src_mask;               /* [B,T] [B,S] */
   const void *const *targets;                   /* one pointer per head: int32 [B,T]; classifier [B] */
   const void *const *weights;                   /* likewise, [B,T] */
+  const int32_t *src_positions, *src_documents; /* [B,S] */
 } tc_batch;
 
 /* AdamW, as torch.optim.AdamW; clipping as torch's clip_grad_norm_. */

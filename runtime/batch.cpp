@@ -24,7 +24,7 @@ class BatchCheck {
   bool takes(Role role) const { return find_external(entry_, role) != nullptr; }
   tc_status undeclared();
   tc_status sizes();
-  tc_status required();
+  tc_status arrays();
   tc_status masks(bool source);
   tc_status mask_values(const uint8_t* mask, bool source);
   tc_status lengths(const int32_t* lengths, bool source);
@@ -61,11 +61,14 @@ tc_status BatchCheck::undeclared() {
                        {"src_mask", b.src_mask, (declared & TC_INPUT_SRC_MASK) != 0 || id_ == EntryDecode},
                        {"src_lengths", b.src_lengths, (declared & TC_INPUT_SRC_LENGTHS) != 0},
                        {"targets", b.targets, (declared & TC_INPUT_TARGETS) != 0},
-                       {"image", b.image, false},
-                       {"positions", b.positions, false},
-                       {"documents", b.documents, false},
-                       {"prefix", b.prefix, false},
-                       {"weights", b.weights, false}};
+                       {"image", b.image, (declared & TC_INPUT_IMAGE) != 0},
+                       {"positions", b.positions, (declared & TC_INPUT_POSITIONS) != 0},
+                       {"documents", b.documents, (declared & TC_INPUT_DOCUMENTS) != 0},
+                       {"prefix", b.prefix, (declared & TC_INPUT_PREFIX) != 0},
+                       {"weights", b.weights, (declared & TC_INPUT_WEIGHTS) != 0},
+                       {"src_positions", b.src_positions, (declared & TC_INPUT_SRC_POSITIONS) != 0},
+                       {"src_documents", b.src_documents,
+                        (declared & TC_INPUT_SRC_DOCUMENTS) != 0 || id_ == EntryDecode}};
   for (const Given& given : all) {
     if (given.pointer && !given.declared) {
       return message_.fail(TC_E_ARGUMENT, "%s is given, but the model %s does not declare it", given.name,
@@ -75,7 +78,7 @@ tc_status BatchCheck::undeclared() {
   return TC_OK;
 }
 
-tc_status BatchCheck::required() {
+tc_status BatchCheck::arrays() {
   const tc_batch& b = batch_;
   const void* targets = nullptr;
   if (takes(RoleTargets)) {
@@ -86,16 +89,22 @@ tc_status BatchCheck::required() {
     Role role;
     const char* name;
     const void* pointer;
-  } const all[] = {{RoleTokens, "tokens", b.tokens},
-                   {RoleX, "x", b.x},
-                   {RoleSrc, "src", b.src},
-                   {RoleTgt, "tgt", b.tgt},
-                   {RoleMemory, "memory", b.memory},
-                   {RoleTypes, "types", b.types},
-                   {RoleTargets, "targets[0]", targets}};
+    bool optional;
+  } const all[] = {{RoleTokens, "tokens", b.tokens, false},
+                   {RoleX, "x", b.x, false},
+                   {RoleSrc, "src", b.src, false},
+                   {RoleTgt, "tgt", b.tgt, false},
+                   {RoleMemory, "memory", b.memory, false},
+                   {RoleTypes, "types", b.types, false},
+                   {RoleTargets, "targets[0]", targets, false},
+                   {RolePositions, "positions", b.positions, true},
+                   {RoleDocuments, "documents", b.documents, true},
+                   {RolePrefix, "prefix", b.prefix, true},
+                   {RoleSrcPositions, "src_positions", b.src_positions, true},
+                   {RoleSrcDocuments, "src_documents", b.src_documents, true}};
   for (const auto& input : all) {
     const ExternalDesc* external = find_external(entry_, input.role);
-    if (!external) continue;
+    if (!external || (input.optional && !input.pointer)) continue;
     if (!input.pointer) return message_.fail(TC_E_ARGUMENT, "%s is missing", input.name);
     const tc_status status = check_pointer(input.name, input.pointer, dtype_bytes(external->dtype), message_);
     if (status != TC_OK) return status;
@@ -213,7 +222,7 @@ tc_status BatchCheck::sizes() {
 tc_status BatchCheck::run() {
   tc_status status = undeclared();
   if (status == TC_OK) status = sizes();
-  if (status == TC_OK) status = required();
+  if (status == TC_OK) status = arrays();
   if (status == TC_OK && id_ != EntryEncode) status = masks(false);
   if (status == TC_OK && is_encoder_decoder(model_)) status = masks(true);
   if (status == TC_OK) status = ids(RoleTokens, "tokens", model_.vocab, false);

@@ -11,6 +11,9 @@ struct Inputs {
   const void* roles[RoleEnd] = {};   // what the caller gave; masks are null where there is none
   const int32_t* lengths = nullptr;  // [B], in place of a mask
   const int32_t* src_lengths = nullptr;
+  // In decode, [B]: the next token's position and the last one's document; null: the cache's length and 0.
+  const int32_t* next_positions = nullptr;
+  const int32_t* last_documents = nullptr;
 
   /// Is the token real? `source`: of S, else of T.
   bool real(int64_t row, int64_t token, bool source) const;

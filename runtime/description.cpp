@@ -45,6 +45,7 @@ uint32_t declared_inputs(const ModelDesc& model) {
                       {RoleTgt, TC_INPUT_TGT, TC_INPUT_TGT_IS_FLOAT},
                       {RoleMemory, TC_INPUT_MEMORY, 0},
                       {RoleTypes, TC_INPUT_TYPES, 0},
+                      {RoleImage, TC_INPUT_IMAGE, 0},
                       {RoleTargets, TC_INPUT_TARGETS, 0}};
   uint32_t bits = 0;
   for (const auto& input : inputs) {
@@ -53,11 +54,20 @@ uint32_t declared_inputs(const ModelDesc& model) {
     bits |= input.bit;
     if (external->dtype != TypeI32) bits |= input.float_bit;
   }
-  const bool source = is_encoder_decoder(model);
-  if (model.has_mask) bits |= TC_INPUT_MASK;
-  if (model.has_mask && source) bits |= TC_INPUT_SRC_MASK;
-  if (model.has_lengths) bits |= TC_INPUT_LENGTHS;
-  if (model.has_lengths && source) bits |= TC_INPUT_SRC_LENGTHS;
+  struct {
+    int32_t declared;
+    uint32_t bit, source_bit;
+  } const optional[] = {{model.has_mask, TC_INPUT_MASK, TC_INPUT_SRC_MASK},
+                        {model.has_lengths, TC_INPUT_LENGTHS, TC_INPUT_SRC_LENGTHS},
+                        {model.has_positions, TC_INPUT_POSITIONS, TC_INPUT_SRC_POSITIONS},
+                        {model.has_documents, TC_INPUT_DOCUMENTS, TC_INPUT_SRC_DOCUMENTS},
+                        {model.has_prefix, TC_INPUT_PREFIX, 0},
+                        {model.has_weights, TC_INPUT_WEIGHTS, 0}};
+  for (const auto& input : optional) {
+    if (!input.declared) continue;
+    bits |= input.bit;
+    if (is_encoder_decoder(model)) bits |= input.source_bit;
+  }
   return bits;
 }
 

@@ -16,6 +16,11 @@ bool is_held(int32_t role) {
   switch (role) {
     case RoleMask:
     case RoleSrcMask:
+    case RolePositions:
+    case RoleDocuments:
+    case RolePrefix:
+    case RoleSrcPositions:
+    case RoleSrcDocuments:
     case RoleMean:
     case RoleCount:
     case RoleClip:
@@ -29,6 +34,7 @@ bool is_held(int32_t role) {
     case RoleGradSrc:
     case RoleGradTgt:
     case RoleGradMemory:
+    case RoleGradImage:
       return true;
     default:
       return false;
@@ -50,6 +56,16 @@ void write_mask(char* target, int64_t rows, int64_t tokens, const int32_t* lengt
   for (int64_t b = 0; b < rows; ++b) {
     memset(target + b * tokens, 1, static_cast<size_t>(lengths[b]));
     memset(target + b * tokens + lengths[b], 0, static_cast<size_t>(tokens - lengths[b]));
+  }
+}
+
+/// What a row's tokens are where the caller does not say: positions that count on from the row's next one, or the
+/// document that it is in.
+void write_tokens(char* target, int64_t rows, int64_t tokens, const int32_t* first, int32_t step) {
+  int32_t* values = reinterpret_cast<int32_t*>(target);
+  for (int64_t b = 0; b < rows; ++b) {
+    const int32_t begin = first ? first[b] : 0;
+    for (int64_t t = 0; t < tokens; ++t) values[b * tokens + t] = begin + step * static_cast<int32_t>(t);
   }
 }
 
@@ -96,6 +112,21 @@ void bind_frame(const Frame& frame, char* memory, const Inputs& inputs, Bindings
   }
   if (frame.held[RoleSrcMask] >= 0 && !inputs.roles[RoleSrcMask]) {
     write_mask(memory + frame.held[RoleSrcMask], s.B, s.S, inputs.src_lengths);
+  }
+  const int32_t* cached = static_cast<const int32_t*>(inputs.roles[RoleOffsets]);
+  const struct {
+    Role role;
+    int64_t tokens;
+    const int32_t* first;
+    int32_t step;
+  } tokens[] = {{RolePositions, s.T, inputs.next_positions ? inputs.next_positions : cached, 1},
+                {RoleDocuments, s.T, inputs.last_documents, 0},
+                {RolePrefix, 1, nullptr, 0},
+                {RoleSrcPositions, s.S, nullptr, 1},
+                {RoleSrcDocuments, s.S, nullptr, 0}};
+  for (const auto& input : tokens) {
+    if (frame.held[input.role] < 0 || inputs.roles[input.role]) continue;
+    write_tokens(memory + frame.held[input.role], s.B, input.tokens, input.first, input.step);
   }
 }
 

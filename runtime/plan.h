@@ -40,9 +40,11 @@ struct RecordDesc {
 /// What an input or output of an entry is. The names are those of the IR's inputs and outputs.
 enum Role : int32_t {
   RoleTokens, RoleX, RoleSrc, RoleTgt, RoleMemory, RoleTypes, RoleMask, RoleSrcMask, RoleTargets,
+  RolePositions, RoleDocuments, RolePrefix, RoleSrcPositions, RoleSrcDocuments, RoleWeights, RoleImage,
   RoleOffsets /* cache lengths i32[B] */, RoleGradOutput, RoleMean,
   RoleCount, RoleClip, RoleHyper, RoleLrScale, RoleDecay,                       // step
-  RoleOutput, RoleLossSum, RoleLossCount, RoleLogprobs, RoleGradX, RoleGradSrc, RoleGradTgt, RoleGradMemory, RoleNorm,
+  RoleOutput, RoleLossSum, RoleLossCount, RoleLogprobs, RoleGradX, RoleGradSrc, RoleGradTgt, RoleGradMemory,
+  RoleGradImage, RoleNorm,
   RoleEnd
 };
 
@@ -103,6 +105,7 @@ struct ModelDesc {
   int64_t d_model, out_width, vocab, src_vocab, types, max_seq, classes, ignore_index;
   int64_t fixed_batch, fixed_seq, fixed_src_seq;   // 0: free
   int32_t has_mask, has_lengths, memory_input, causal;
+  int32_t has_positions, has_documents, has_prefix, has_weights;
   int64_t parameter_block;   // elements, with padding
   int64_t gradient_block;    // elements of the gradients and of each moment: parameters that move come first
   int32_t param_count, kernel_count, constant_count, cache_count;

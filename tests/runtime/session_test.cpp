@@ -120,7 +120,7 @@ TEST(Validation, NamesTheArgumentAndChangesNothing) {
   static const void* const no_heads[1] = {nullptr};
   static const float floats[6] = {};
   const Bad cases[] = {
-      {"batch.size is 0, expected 160", [](tc_batch& b) { b.size = 0; }},
+      {"batch.size is 0, expected 176", [](tc_batch& b) { b.size = 0; }},
       {"B is 0, expected at least 1", [](tc_batch& b) { b.B = 0; }},
       {"T is 0, expected at least 1", [](tc_batch& b) { b.T = 0; }},
       {"T is -3, expected at least 1", [](tc_batch& b) { b.T = -3; }},

@@ -3,10 +3,12 @@
 # -- a call's inputs -----------------------------------------------------------------------------------------
 
 _CONVERSIONS = {"tokens": _ids, "types": _ids, "lengths": _ids, "src_lengths": _ids, "targets": _ids,
+                "positions": _ids, "src_positions": _ids, "documents": _ids, "src_documents": _ids, "prefix": _ids,
                 "mask": _mask, "src_mask": _mask, "x": _reals, "memory": _reals,
                 "src": _reals if SRC_VOCAB == 0 else _ids, "tgt": _reals if VOCAB == 0 else _ids}
 _SHAPES = {"tokens": "BT", "x": "BTD", "src": "BS" if SRC_VOCAB else "BSD", "tgt": "BT" if VOCAB else "BTD",
            "memory": "BSD", "types": "BT", "mask": "BT", "src_mask": "BS", "lengths": "B", "src_lengths": "B",
+           "positions": "BT", "src_positions": "BS", "documents": "BT", "src_documents": "BS", "prefix": "B",
            "targets": "B" if HEAD == "classifier" else "BT"}
 
 

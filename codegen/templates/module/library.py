@@ -18,8 +18,8 @@ import numpy as np
 _INT32 = np.iinfo(np.int32)
 _REAL = np.dtype(REAL)
 _OWN = "tgt" if KIND == "encoder-decoder" else INPUTS[0]  # the tokens or vectors that T counts
-_OWN_OPTIONAL = [n for n in OPTIONAL_INPUTS if n in ("mask", "lengths")]
-_SOURCE_OPTIONAL = [n for n in OPTIONAL_INPUTS if n in ("src_mask", "src_lengths")]
+_OWN_OPTIONAL = [n for n in OPTIONAL_INPUTS if n in ("mask", "lengths", "positions", "documents", "prefix")]
+_SOURCE_OPTIONAL = [n for n in OPTIONAL_INPUTS if n.startswith("src_")]
 _WORKSPACE = 16  # TC_MEMORY_WORKSPACE
 _LEFT_OUT = "the library was compiled with --functions="
 
@@ -29,7 +29,7 @@ _LEFT_OUT = "the library was compiled with --functions="
 class _Batch(ctypes.Structure):
     _fields_ = ([("size", ctypes.c_size_t)] + [(n, ctypes.c_int64) for n in "BTS"] + [(n, ctypes.c_void_p) for n in (
         "tokens", "src", "tgt", "x", "memory", "image", "types", "positions", "documents", "lengths", "src_lengths",
-        "prefix", "mask", "src_mask", "targets", "weights")])
+        "prefix", "mask", "src_mask", "targets", "weights", "src_positions", "src_documents")])
 
 
 class _AdamW(ctypes.Structure):

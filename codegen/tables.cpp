@@ -1,5 +1,6 @@
 #include "codegen/tables.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <unordered_map>
@@ -7,6 +8,7 @@
 #include "codegen/constant_data.h"
 #include "codegen/kernels/kernels.h"
 #include "ir/check.h"
+#include "ir/heads.h"
 #include "passes/plan/cache_layout.h"
 #include "runtime/plan.h"
 
@@ -47,28 +49,41 @@ constexpr RoleName kRoles[] = {
     {"src", false, tc::RoleSrc},             {"tgt", false, tc::RoleTgt},
     {"memory", false, tc::RoleMemory},       {"types", false, tc::RoleTypes},
     {"mask", false, tc::RoleMask},           {"src_mask", false, tc::RoleSrcMask},
-    {"targets", false, tc::RoleTargets},     {"offsets", false, tc::RoleOffsets},
     {"positions", false, tc::RolePositions}, {"documents", false, tc::RoleDocuments},
     {"prefix", false, tc::RolePrefix},       {"src_positions", false, tc::RoleSrcPositions},
-    {"src_documents", false, tc::RoleSrcDocuments}, {"weights", false, tc::RoleWeights},
-    {"image", false, tc::RoleImage},         {"grad_image", true, tc::RoleGradImage},
-    {"grad_output", false, tc::RoleGradOutput}, {"mean", false, tc::RoleMean},
+    {"src_documents", false, tc::RoleSrcDocuments}, {"image", false, tc::RoleImage},
+    {"offsets", false, tc::RoleOffsets},     {"mean", false, tc::RoleMean},
     {"count", false, tc::RoleCount},         {"clip", false, tc::RoleClip},
     {"hyper", false, tc::RoleHyper},         {"lr_scale", false, tc::RoleLrScale},
-    {"decay", false, tc::RoleDecay},         {"output", true, tc::RoleOutput},
-    {"loss.sum", true, tc::RoleLossSum},     {"loss.count", true, tc::RoleLossCount},
-    {"logprobs", true, tc::RoleLogprobs},    {"grad_x", true, tc::RoleGradX},
+    {"decay", false, tc::RoleDecay},         {"grad_x", true, tc::RoleGradX},
     {"grad_src", true, tc::RoleGradSrc},     {"grad_tgt", true, tc::RoleGradTgt},
-    {"grad_memory", true, tc::RoleGradMemory}, {"norm", true, tc::RoleNorm},
+    {"grad_memory", true, tc::RoleGradMemory}, {"grad_image", true, tc::RoleGradImage},
+    {"norm", true, tc::RoleNorm},
+};
+
+/// Likewise of each head: NAME, or NAME.HEAD where heads have names.
+constexpr RoleName kHeadRoles[] = {
+    {"targets", false, tc::RoleTargets},     {"weights", false, tc::RoleWeights},
+    {"grad_output", false, tc::RoleGradOutput}, {"output", true, tc::RoleOutput},
+    {"loss.sum", true, tc::RoleLossSum},     {"loss.count", true, tc::RoleLossCount},
+    {"logprobs", true, tc::RoleLogprobs},
 };
 
 /// In the order of tc::EntryId.
 constexpr std::array<std::string_view, tc::EntryEnd> kEntries = {"infer", "last", "loss",   "logprobs", "train",
                                                                  "vjp",   "step", "decode", "encode"};
 
-tc::Role role_of(const ir::External& external) {
+tc::Role role_of(const ir::External& external, const std::vector<ir::HeadFacts>& heads) {
   for (const RoleName& known : kRoles) {
     if (known.name == external.name && known.is_output == external.is_output) return known.role;
+  }
+  for (const RoleName& known : kHeadRoles) {
+    if (known.is_output != external.is_output) continue;
+    if (known.name == external.name) return known.role;  // of an entry with one output
+    for (size_t head = 0; head < heads.size(); ++head) {
+      if (heads[head].named(std::string(known.name)) == external.name)
+        return tc::head_role(known.role, static_cast<int32_t>(head));
+    }
   }
   ir::compiler_fault("an entry has an unknown " + std::string(external.is_output ? "output" : "input") + " '" +
                      external.name + "'");
@@ -77,7 +92,7 @@ tc::Role role_of(const ir::External& external) {
 class TableWriter {
  public:
   TableWriter(llvm::Module& module, const ir::Module& planned, const Target& target)
-      : data_(module), llvm_(module), module_(planned), target_(target) {}
+      : data_(module), llvm_(module), module_(planned), heads_(ir::heads_of(planned.facts)), target_(target) {}
 
   llvm::GlobalVariable* write(uint64_t build_id);
 
@@ -88,6 +103,7 @@ class TableWriter {
   tc::ExternalDesc external(const ir::External& external);
   Constant* entry(std::string_view name);
   Constant* parameter(const ir::Parameter& parameter);
+  Constant* head(const ir::HeadFacts& head);
   Constant* program(const ir::Dim& expression) { return data_.i64(data_.program(expression)); }
   Constant* fact(std::string_view key) { return data_.i64(module_.facts.integer(key, 0)); }
   Constant* flag(std::string_view key) { return data_.i32(module_.facts.flag(key) ? 1 : 0); }
@@ -95,6 +111,7 @@ class TableWriter {
   ConstantData data_;
   llvm::Module& llvm_;
   const ir::Module& module_;
+  const std::vector<ir::HeadFacts> heads_;
   const Target& target_;
   std::unordered_map<std::string, int32_t> kernel_numbers_;  // by the spec's text
   std::vector<Constant*> kernels_, kernel_names_;
@@ -132,7 +149,7 @@ tc::RecordDesc TableWriter::record(const ir::Record& record, size_t first_arg) {
 
 tc::ExternalDesc TableWriter::external(const ir::External& external) {
   TFC_CHECK(external.type.rank() <= 4, "an input or output has more than four dimensions");
-  tc::ExternalDesc result{role_of(external),
+  tc::ExternalDesc result{role_of(external, heads_),
                           external.is_output,
                           static_cast<int32_t>(external.type.dtype),
                           static_cast<int32_t>(external.type.rank()),
@@ -180,6 +197,10 @@ Constant* TableWriter::parameter(const ir::Parameter& parameter) {
                           data_.f64(parameter.init.value), data_.array_value(shape)});
 }
 
+constexpr std::array<std::string_view, 6> kHeadTypes = {"none", "lm", "classifier", "mlm", "token_classifier",
+                                                        "regression"};
+constexpr std::array<std::string_view, 4> kLosses = {"none", "cross_entropy", "binary_cross_entropy", "mse"};
+
 template <size_t n>
 int64_t position(const std::array<std::string_view, n>& names, const std::string& name) {
   for (size_t i = 0; i < n; ++i) {
@@ -188,12 +209,18 @@ int64_t position(const std::array<std::string_view, n>& names, const std::string
   ir::compiler_fault("unknown name '" + name + "' among the module's facts");
 }
 
+Constant* TableWriter::head(const ir::HeadFacts& head) {
+  return data_.structure({data_.text(head.name), data_.i32(position(kHeadTypes, head.type)),
+                          data_.i32(position(kLosses, head.loss)), data_.i32(head.per_token), data_.i32(0),
+                          data_.i64(head.out), data_.i64(head.ignore_index), data_.f64(head.weight)});
+}
+
 llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
   constexpr std::array<std::string_view, 3> kinds = {"decoder", "encoder", "encoder-decoder"};
-  constexpr std::array<std::string_view, 3> heads = {"none", "lm", "classifier"};
-  std::vector<Constant*> entries, params, blobs, caches;
+  std::vector<Constant*> entries, params, blobs, caches, heads;
   for (std::string_view name : kEntries) entries.push_back(entry(name));
   for (const ir::Parameter& p : module_.parameters) params.push_back(parameter(p));
+  for (const ir::HeadFacts& h : heads_) heads.push_back(head(h));
   for (const ir::Constant& blob : module_.constants) blobs.push_back(data_.doubles("blob." + blob.name, blob.values));
   const passes::CacheLayout cache = passes::cache_layout(module_);
   for (const passes::CacheTensor& tensor : cache.tensors) {
@@ -208,7 +235,7 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
                                     data_.i32(static_cast<int>(module_.real)),
                                     data_.i32(position(kinds, kind)),
                                     data_.i32(target_.isa_level),
-                                    data_.i32(position(heads, module_.facts.text("head"))),
+                                    data_.i32(position(kHeadTypes, module_.facts.text("head"))),
                                     fact("d_model"),
                                     fact("out_width"),
                                     fact("vocab"),
@@ -234,6 +261,9 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
                                     data_.i32(static_cast<int64_t>(kernels_.size())),
                                     data_.i32(static_cast<int64_t>(blobs.size())),
                                     data_.i32(static_cast<int64_t>(caches.size())),
+                                    data_.i32(static_cast<int64_t>(heads.size())),
+                                    data_.i32(std::max(0, ir::main_head(heads_))),
+                                    data_.array("heads", heads),
                                     data_.array("params", params),
                                     data_.array("kernels", kernels_),
                                     data_.array("kernel_names", kernel_names_),

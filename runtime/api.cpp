@@ -36,7 +36,7 @@ tc_info describe(const ModelDesc& desc) {
   info.real_bytes = static_cast<int32_t>(real_bytes(desc));
   info.kind = desc.kind;
   info.head = desc.head;
-  info.heads_count = 1;
+  info.heads_count = desc.head_count;
   info.d_model = desc.d_model;
   info.out_width = desc.out_width;
   info.vocab = desc.vocab;
@@ -97,6 +97,21 @@ const char* tc_rt_status_text(tc_status status) {
 }
 
 tc_status tc_rt_info(tc_info* info) { return tc::write_struct(info, tc::describe(tc_model_desc)); }
+
+tc_status tc_rt_head_info(int32_t index, tc_head* info) {
+  if (index < 0 || index >= tc_model_desc.head_count) return TC_E_ARGUMENT;
+  const tc::HeadDesc& head = tc_model_desc.heads[index];
+  tc_head values;
+  memset(&values, 0, sizeof values);
+  values.name = head.name;
+  values.type = head.type;
+  values.loss = head.loss;
+  values.per_token = head.per_token;
+  values.out_width = head.out_width;
+  values.ignore_index = head.ignore_index;
+  values.loss_weight = head.loss_weight;
+  return tc::write_struct(info, values);
+}
 
 tc_status tc_rt_parameter_info(int32_t index, tc_parameter* info) {
   if (index < 0 || index >= tc_model_desc.param_count) return TC_E_ARGUMENT;

@@ -71,7 +71,8 @@ enum {
 enum { TC_BLOCK_PARAMETERS, TC_BLOCK_GRADIENTS, TC_BLOCK_MOMENT1, TC_BLOCK_MOMENT2 };
 
 enum { TC_KIND_DECODER, TC_KIND_ENCODER, TC_KIND_ENCODER_DECODER };
-enum { TC_HEAD_NONE, TC_HEAD_LM, TC_HEAD_CLASSIFIER };
+enum { TC_HEAD_NONE, TC_HEAD_LM, TC_HEAD_CLASSIFIER, TC_HEAD_MLM, TC_HEAD_TOKEN_CLASSIFIER, TC_HEAD_REGRESSION };
+enum { TC_LOSS_NONE, TC_LOSS_CROSS_ENTROPY, TC_LOSS_BINARY_CROSS_ENTROPY, TC_LOSS_MSE };
 enum { TC_CONTEXT_STOP, TC_CONTEXT_SLIDE, TC_CONTEXT_ERROR };
 
 /* Bits of tc_info.inputs. */
@@ -156,7 +157,9 @@ typedef struct {
 /* What a program that serves every model needs to know of this one. 0 in limits and fixed sizes: free. */
 typedef struct {
   size_t size;
-  int32_t real_bytes, kind, head, heads_count; /* 4 | 8; TC_KIND_...; TC_HEAD_...; outputs of forward */
+  int32_t real_bytes, kind, head, heads_count; /* 4 | 8; TC_KIND_...; TC_HEAD_...; outputs of forward. Of several heads
+                                                  head, out_width, classes, ignore_index are the language model's, or
+                                                  else the first's */
   int64_t d_model, out_width, vocab, src_vocab, types, max_seq, classes, ignore_index;
   int64_t fixed_B, fixed_T, fixed_S;
   int64_t parameter_block;  /* elements, with padding */
@@ -165,6 +168,16 @@ typedef struct {
   const char *target;       /* "x86-64-v3" */
   int64_t gradient_block;   /* elements of the gradients, and of each moment: parameter_block without what is frozen */
 } tc_info;
+
+/* One of the outputs of forward, see `head_info`. Its rows are tokens [B,T] (per_token) or sequences [B]. */
+typedef struct {
+  size_t size;
+  const char *name;            /* of [head.NAME]; "" for the only one */
+  int32_t type, loss;          /* TC_HEAD_..., TC_LOSS_... */
+  int32_t per_token;
+  int64_t out_width, ignore_index;
+  double loss_weight;          /* its share of the whole loss */
+} tc_head;
 
 /* The training state besides the blocks. set_state takes seed, call, step_count and divisor. */
 typedef struct {
@@ -270,6 +283,7 @@ typedef struct {
    * that entry in this session adds to the first `count` of `records`, which are named and zeroed here and stay the
    * caller's; NULL ends it. */
   int64_t (*profile)(tc_session *, int entry, tc_record *records, int64_t count);
+  tc_status (*head_info)(int32_t index, tc_head *); /* 0 to heads_count - 1, in the order of outputs and targets */
 } tc_api;
 
 #ifdef __cplusplus

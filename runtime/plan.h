@@ -37,16 +37,25 @@ struct RecordDesc {
   int32_t reserved;
 };
 
-/// What an input or output of an entry is. The names are those of the IR's inputs and outputs.
+/// What an input or output of an entry is. The names are those of the IR's inputs and outputs. Those of the heads come
+/// last, and again for each further head: see head_role.
 enum Role : int32_t {
-  RoleTokens, RoleX, RoleSrc, RoleTgt, RoleMemory, RoleTypes, RoleMask, RoleSrcMask, RoleTargets,
-  RolePositions, RoleDocuments, RolePrefix, RoleSrcPositions, RoleSrcDocuments, RoleWeights, RoleImage,
-  RoleOffsets /* cache lengths i32[B] */, RoleGradOutput, RoleMean,
+  RoleTokens, RoleX, RoleSrc, RoleTgt, RoleMemory, RoleTypes, RoleMask, RoleSrcMask,
+  RolePositions, RoleDocuments, RolePrefix, RoleSrcPositions, RoleSrcDocuments, RoleImage,
+  RoleOffsets /* cache lengths i32[B] */, RoleMean,
   RoleCount, RoleClip, RoleHyper, RoleLrScale, RoleDecay,                       // step
-  RoleOutput, RoleLossSum, RoleLossCount, RoleLogprobs, RoleGradX, RoleGradSrc, RoleGradTgt, RoleGradMemory,
-  RoleGradImage, RoleNorm,
-  RoleEnd
+  RoleGradX, RoleGradSrc, RoleGradTgt, RoleGradMemory, RoleGradImage, RoleNorm,
+  RoleHeads,
+  RoleTargets = RoleHeads, RoleWeights, RoleGradOutput,
+  RoleOutput, RoleLossSum, RoleLossCount, RoleLogprobs,
+  RoleSecondHead
 };
+constexpr int32_t kMostHeads = 16;
+constexpr int32_t kHeadRoles = RoleSecondHead - RoleHeads;
+constexpr int32_t RoleEnd = RoleHeads + kMostHeads * kHeadRoles;
+
+/// A head's role, of those from RoleHeads on.
+constexpr Role head_role(Role role, int32_t head) { return static_cast<Role>(role + head * kHeadRoles); }
 
 enum DTypeId : int32_t { TypeF32, TypeF64, TypeI32, TypeU8 };
 
@@ -93,6 +102,16 @@ struct CacheDesc {
   int32_t reserved;
 };
 
+/// An output of the model with its loss. Types and losses are numbered as TC_HEAD_... and TC_LOSS_....
+struct HeadDesc {
+  const char* name;    // of [head.NAME]; "" the only one, of [head]
+  int32_t type, loss;
+  int32_t per_token;   // 1: rows are tokens; 0: sequences
+  int32_t reserved;
+  int64_t out_width, ignore_index;
+  double loss_weight;
+};
+
 struct ModelDesc {
   const char* name;
   const char* description;   // resolved TOML
@@ -101,7 +120,7 @@ struct ModelDesc {
   int32_t real;              // TypeF32 | TypeF64
   int32_t kind;              // 0 decoder, 1 encoder, 2 encoder-decoder
   int32_t isa;               // 2, 3, 4: x86-64 level that is checked at creation
-  int32_t head;              // 0 none, 1 lm, 2 classifier
+  int32_t head;              // TC_HEAD_...: type of the main head, whose are out_width, classes, ignore_index
   int64_t d_model, out_width, vocab, src_vocab, types, max_seq, classes, ignore_index;
   int64_t fixed_batch, fixed_seq, fixed_src_seq;   // 0: free
   int32_t has_mask, has_lengths, memory_input, causal;
@@ -109,6 +128,9 @@ struct ModelDesc {
   int64_t parameter_block;   // elements, with padding
   int64_t gradient_block;    // elements of the gradients and of each moment: parameters that move come first
   int32_t param_count, kernel_count, constant_count, cache_count;
+  int32_t head_count;
+  int32_t main_head;         // its number: the language model's where there is one, else the first
+  const HeadDesc* heads;
   const ParamDesc* params;
   const Kernel* kernels;
   const char* const* kernel_names;

@@ -110,6 +110,12 @@ class TableBuilder {
     desc_.kernel_names = kernel_names_.data();
     desc_.strings = "a node";  // of every record
     desc_.kernel_count = static_cast<int32_t>(kernels_.size());
+    if (heads_.empty()) {
+      const int32_t loss = desc_.head == TC_HEAD_NONE ? TC_LOSS_NONE : TC_LOSS_CROSS_ENTROPY;
+      heads_.push_back({"", desc_.head, loss, 1, 0, desc_.out_width, desc_.ignore_index, 1.0});
+    }
+    desc_.heads = heads_.data();
+    desc_.head_count = static_cast<int32_t>(heads_.size());
     desc_.params = params_.data();
     desc_.param_count = static_cast<int32_t>(params_.size());
     desc_.caches = caches_.data();
@@ -135,6 +141,7 @@ class TableBuilder {
     std::vector<ArgDesc> args;
   };
   ModelDesc desc_{};
+  std::vector<HeadDesc> heads_;
   Parts parts_[EntryEnd];
   Parts* current_ = nullptr;
   std::vector<int64_t> code_;

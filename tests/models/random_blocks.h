@@ -1,0 +1,27 @@
+// The parts of a random description that stand in tables, in blocks and in nodes alike.
+#pragma once
+
+#include "models/random_source.h"
+
+namespace tfc::models {
+
+/// What parts must know of the whole.
+struct BlockFacts {
+  int64_t width = 0;     // d_model
+  bool pair = false;     // encoder-decoder
+  bool decoder = false;  // causal self-attention
+  bool rope = false;     // head widths are even
+};
+
+/// Keys, one on each line.
+std::string random_head_keys(RandomSource& draw, const BlockFacts& facts);  // heads, kv_heads, head_dim
+std::string random_attention(RandomSource& draw, const BlockFacts& facts);
+std::string random_ffn(RandomSource& draw);
+std::string random_norm(RandomSource& draw);  // type, eps, bias
+std::string random_residual(RandomSource& draw);
+
+/// The body of [block.NAME]: the ordinary block with other settings, or one written out.
+/// `memory`: its layer may attend to the encoder's output.
+std::string random_block(RandomSource& draw, const BlockFacts& facts, bool memory);
+
+}  // namespace tfc::models

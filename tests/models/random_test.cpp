@@ -1,0 +1,47 @@
+// `transformerc verify` on descriptions drawn from the whole language. More of them, or one again:
+//   RANDOM_MODELS=1000:500 build/tests/test_models --gtest_filter='RandomAsked.*'     seeds 1000 to 1499
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "models/random_descriptions.h"
+#include "models/verified.h"
+
+namespace tfc::models {
+namespace {
+
+constexpr uint64_t kModels = 320, kInOneTest = 8;
+
+void verify_seed(uint64_t seed) {
+  const Case model = random_case(seed);
+  SCOPED_TRACE("seed " + std::to_string(seed) + ", B=" + std::to_string(model.B) +
+               " T=" + std::to_string(model.T) + " S=" + std::to_string(model.S) + "\n" + model.text);
+  try {
+    verify(model, {.optimisation = seed % 9 == 0 ? 0 : 1,
+                   .precision = seed % 3 ? ir::DType::F64 : ir::DType::F32,
+                   .cpu = std::string("x86-64-v") + "234"[seed % 4 % 3]});
+  } catch (
+      const std::runtime_error&) {  // what does not compile has failed already; the others are still tried
+  }
+}
+
+class Random : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(Random, Models) {
+  for (uint64_t i = 0; i < kInOneTest; ++i) verify_seed(GetParam() * kInOneTest + i);
+}
+
+INSTANTIATE_TEST_SUITE_P(Suite, Random, testing::Range(uint64_t{0}, kModels / kInOneTest));
+
+TEST(RandomAsked, Seeds) {
+  const char* asked = std::getenv("RANDOM_MODELS");
+  if (!asked) GTEST_SKIP() << "RANDOM_MODELS=FIRST:COUNT asks for more";
+  char* end = nullptr;
+  const uint64_t first = std::strtoull(asked, &end, 10);
+  const uint64_t count = *end == ':' ? std::strtoull(end + 1, nullptr, 10) : 1;
+  for (uint64_t i = 0; i < count; ++i) verify_seed(first + i);
+}
+
+}  // namespace
+}  // namespace tfc::models

@@ -53,6 +53,7 @@ constexpr RoleName kRoles[] = {
     {"prefix", false, tc::RolePrefix},       {"src_positions", false, tc::RoleSrcPositions},
     {"src_documents", false, tc::RoleSrcDocuments}, {"image", false, tc::RoleImage},
     {"offsets", false, tc::RoleOffsets},     {"mean", false, tc::RoleMean},
+    {"dropout", false, tc::RoleDropout},
     {"count", false, tc::RoleCount},         {"clip", false, tc::RoleClip},
     {"hyper", false, tc::RoleHyper},         {"lr_scale", false, tc::RoleLrScale},
     {"decay", false, tc::RoleDecay},         {"grad_x", true, tc::RoleGradX},

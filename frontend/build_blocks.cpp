@@ -126,6 +126,7 @@ class BlockBuilder {
                 {"pos_table", learned ? positions : std::string()},
                 {"max_seq", d_.model.max_seq},
                 {"types", d_.embedding.types},
+                {"dropout", d_.embedding.dropout},
                 {"norm", d_.embedding.norm},
                 {"norm.type", norm.type},
                 {"norm.eps", norm.eps},
@@ -188,11 +189,11 @@ class BlockBuilder {
     ir::Attributes attributes{{"prefix", prefix},
                               {"cross", inputs.memory.valid()},
                               {"placement", layer.settings.norm.placement},
-                              {"depth", depth},
-                              {"residual.scale", layer.settings.residual.scale}};
+                              {"depth", depth}};
     add_all(attributes, "attention.", attention_attributes(layer.settings.attention, inputs.causal, true));
     add_all(attributes, "ffn.", ffn_attributes(layer.settings.ffn));
     add_all(attributes, "norm.", norm_attributes(layer.settings.norm));
+    add_all(attributes, "residual.", residual_attributes(layer.settings.residual));
     return add(OpKind::BlockLayer, prefix, layer.place, {hidden(inputs.tokens)},
                {x, inputs.memory, inputs.mask, inputs.memory_mask}, std::move(attributes));
   }
@@ -230,7 +231,7 @@ class BlockBuilder {
       attributes.set("final", std::string());
     } else if (node.op == "residual") {
       op = OpKind::BlockResidual;
-      attributes.set("scale", node.scale);
+      attributes = residual_attributes(node.residual);
     } else if (node.op == "linear") {
       op = OpKind::BlockLinear;
       attributes = {{"out", node.out}, {"bias", node.bias}};
@@ -260,16 +261,21 @@ class BlockBuilder {
             {"causal", causal},
             {"qkv_bias", attention.qkv_bias},
             {"o_bias", attention.o_bias},
+            {"dropout", attention.dropout},
             {"rope", rope ? d_.position.rope_style : std::string()},
             {"rope_theta", d_.position.rope_theta}};
   }
 
   static ir::Attributes ffn_attributes(const FfnSettings& ffn) {
-    return {{"d_ff", ffn.d_ff}, {"activation", ffn.activation}, {"bias", ffn.bias}};
+    return {{"d_ff", ffn.d_ff}, {"activation", ffn.activation}, {"bias", ffn.bias}, {"dropout", ffn.dropout}};
   }
 
   static ir::Attributes norm_attributes(const NormSettings& norm) {
     return {{"type", norm.type}, {"eps", norm.eps}, {"bias", norm.bias}};
+  }
+
+  static ir::Attributes residual_attributes(const ResidualSettings& residual) {
+    return {{"scale", residual.scale}, {"dropout", residual.dropout}};
   }
 
   // -- facts

@@ -19,6 +19,7 @@ struct AttentionSettings {
   double scale = 0;      // 1 / sqrt(head_dim)
   bool qkv_bias = true;  // [attention] bias
   bool o_bias = true;    // [attention] bias
+  double dropout = 0;    // of the attention weights; here and below [model] dropout
   friend bool operator==(const AttentionSettings&, const AttentionSettings&) = default;
 };
 
@@ -26,6 +27,7 @@ struct FfnSettings {
   int64_t d_ff = 0;  // 4 * d_model; gated: 8/3 * d_model rounded up to d_ff_multiple
   std::string activation = "gelu";
   bool bias = true;
+  double dropout = 0;  // after the activation
   friend bool operator==(const FfnSettings&, const FfnSettings&) = default;
 };
 
@@ -39,6 +41,7 @@ struct NormSettings {
 
 struct ResidualSettings {
   double scale = 1.0;
+  double dropout = 0;  // of what is added
   friend bool operator==(const ResidualSettings&, const ResidualSettings&) = default;
 };
 
@@ -60,7 +63,7 @@ struct BlockNode {
   bool memory = false;  // attention: source = "memory"
   FfnSettings ffn;
   NormSettings norm;
-  double scale = 1.0;         // residual
+  ResidualSettings residual;
   int64_t out = 0;            // linear: d_model
   bool bias = true;           // linear
   std::string kind = "gelu";  // activation: relu gelu gelu_tanh silu
@@ -96,7 +99,8 @@ struct EmbeddingSettings {
   bool tie_sides = true;  // encoder-decoder
   bool scale = false;     // "sqrt_d"
   bool norm = false;
-  int64_t types = 0;  // 0: none
+  int64_t types = 0;   // 0: none
+  double dropout = 0;  // after the norm
 };
 
 struct PositionSettings {

@@ -155,6 +155,7 @@ class Resolver {
     d_.embedding.scale = embedding.text("scale", "none") == "sqrt_d";
     d_.embedding.norm = embedding.flag("norm", false);
     d_.embedding.types = embedding.integer("types", 0);
+    d_.embedding.dropout = embedding.real("dropout", table("model").real("dropout", 0.0));
     d_.embedding.tie = embedding.flag("tie", true);
     const bool no_table = d_.model.vocab == 0 && d_.model.src_vocab == 0;
     if (d_.embedding.types > 0 && d_.model.kind != "encoder" && !d_.model.kind.empty())

@@ -189,7 +189,7 @@ class LayerResolver {
   /// Settings of an ordinary layer, narrowed by blocks and layers.
   LayerSettings settings(const std::vector<const Tree*>& narrowing) {
     Scope attention{table("model"), table("attention")}, ffn{table("model"), table("ffn")},
-        norm{table("norm")}, residual{table("residual")};
+        norm{table("norm")}, residual{table("model"), table("residual")};
     for (const Tree* tree : narrowing) {
       attention = attention.narrowed(tree->valid("attention"));
       ffn = ffn.narrowed(tree->valid("ffn"));

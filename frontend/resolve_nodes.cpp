@@ -222,7 +222,7 @@ class NodeResolver {
     } else if (node.op == "norm") {
       node.norm = resolve_norm(scope_of(draft, {"norm"}), diagnostics_);
     } else if (node.op == "residual") {
-      node.scale = resolve_residual(scope_of(draft, {"residual"})).scale;
+      node.residual = resolve_residual(scope_of(draft, {"model", "residual"}));
       needs_equal_widths(draft);
     } else if (node.op == "linear") {
       const Scope scope{draft.tree};

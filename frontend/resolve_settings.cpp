@@ -71,6 +71,7 @@ AttentionSettings resolve_attention(const Scope& scope, const Description& descr
   const double standard =
       attention.head_dim > 0 ? 1.0 / std::sqrt(static_cast<double>(attention.head_dim)) : 1.0;
   attention.scale = scope.real("scale", standard);
+  attention.dropout = scope.real("dropout", 0.0);
   resolve_biases(scope, attention);
   return attention;
 }
@@ -79,6 +80,7 @@ FfnSettings resolve_ffn(const Scope& scope, const Description& description, ir::
   FfnSettings ffn;
   ffn.activation = scope.text("activation", "gelu");
   ffn.bias = scope.flag("bias", true);
+  ffn.dropout = scope.real("dropout", 0.0);
   const int64_t d_model = description.model.d_model;
   const bool gated = is_gated(ffn.activation);
   const int64_t multiple = scope.integer("d_ff_multiple", 64);
@@ -105,6 +107,6 @@ NormSettings resolve_norm(const Scope& scope, ir::Diagnostics& diagnostics) {
   return norm;
 }
 
-ResidualSettings resolve_residual(const Scope& scope) { return {scope.real("scale", 1.0)}; }
+ResidualSettings resolve_residual(const Scope& scope) { return {scope.real("scale", 1.0), scope.real("dropout", 0.0)}; }
 
 }  // namespace tfc::frontend

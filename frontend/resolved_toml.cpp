@@ -82,11 +82,16 @@ Items attention_items(const AttentionSettings& attention) {
   return Items()
       .add("qkv_bias", attention.qkv_bias)
       .add("o_bias", attention.o_bias)
-      .add("scale", attention.scale);
+      .add("scale", attention.scale)
+      .add("dropout", attention.dropout);
 }
 
 Items ffn_items(const FfnSettings& ffn) {
-  return Items().add("activation", ffn.activation).add("bias", ffn.bias);
+  return Items().add("activation", ffn.activation).add("bias", ffn.bias).add("dropout", ffn.dropout);
+}
+
+Items residual_items(const ResidualSettings& residual) {
+  return Items().add("scale", residual.scale).add("dropout", residual.dropout);
 }
 
 Items norm_items(const NormSettings& norm) {
@@ -107,7 +112,7 @@ std::string node_text(const BlockNode& node) {
   } else if (node.op == "norm") {
     items.append(norm_items(node.norm));
   } else if (node.op == "residual") {
-    items.add("scale", node.scale);
+    items.append(residual_items(node.residual));
   } else if (node.op == "linear") {
     items.add("out", node.out).add("bias", node.bias);
   } else if (node.op == "activation") {
@@ -129,7 +134,7 @@ std::string block_text(const Layer& layer) {
   const Items norm = norm_items(s.norm).add("placement", s.norm.placement);
   return "attention = " + attention.in_braces() + "\nffn = " + ffn.in_braces() +
          "\nnorm = " + norm.in_braces() +
-         "\nresidual = " + Items().add("scale", s.residual.scale).in_braces() + "\n";
+         "\nresidual = " + residual_items(s.residual).in_braces() + "\n";
 }
 
 // -- blocks and patterns
@@ -224,6 +229,7 @@ std::string embedding_table(const Description& d) {
       .add_if(has_table, "scale", std::string(d.embedding.scale ? "sqrt_d" : "none"))
       .add("norm", d.embedding.norm)
       .add_if(d.model.kind == "encoder", "types", d.embedding.types)
+      .add("dropout", d.embedding.dropout)
       .table("embedding");
 }
 
@@ -346,7 +352,7 @@ std::string resolved_toml(const Description& d) {
   const std::string model = model_table(d, blocks);  // names the blocks that are written last
   return "schema = 1\n" + model + embedding_table(d) + position_table(d) + norm_table(d) +
          attention_items(d.defaults.attention).table("attention") + ffn_items(d.defaults.ffn).table("ffn") +
-         Items().add("scale", d.defaults.residual.scale).table("residual") + head_table(d) + loss_table(d) +
+         residual_items(d.defaults.residual).table("residual") + head_table(d) + loss_table(d) +
          train_table(d) +
          inputs_table(d.inputs) + shapes_table(d) + run_table(d.run) + blocks.tables();
 }

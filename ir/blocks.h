@@ -22,7 +22,7 @@ namespace tfc::ir {
 //   scale        factor on token vectors, 1.0                tokens     dim(T) or dim(S)
 //   position     "learned" | "sinusoidal" | "rope" | "none"  pos_table  "pos_emb.weight"; "" unless learned
 //   max_seq      rows of pos_table                           types      token types; 0: none
-//   ("type_emb.weight") norm         bool; then norm.type, norm.eps, norm.bias, norm.prefix ("emb_norm") A
+//   ("type_emb.weight") dropout  probability, 0.0        norm         bool; then norm.type, norm.eps, norm.bias, norm.prefix ("emb_norm") A
 //   position of "rope" adds nothing here; attention nodes carry it.
 //
 // block.layer (x, memory?, mask?, memory_mask?): the ordinary layer
@@ -32,14 +32,14 @@ namespace tfc::ir {
 //
 // block.attention (x, memory?, key_mask?)  with memory: queries from x, keys and values from memory
 //   prefix ("layers.3.attn", "decoder.layers.1.cross")   heads, kv_heads, head_dim   scale   causal
-//   qkv_bias, o_bias   rope "" | "half" | "interleaved"   rope_theta
+//   dropout (of the weights, 0.0)   qkv_bias, o_bias   rope "" | "half" | "interleaved"   rope_theta
 // block.ffn        prefix ("layers.3.ffn"), d_ff, activation (relu | gelu | gelu_tanh | silu | swiglu | geglu
 // | reglu),
-//                  bias
+//                  bias   dropout (after the activation, 0.0)
 // block.norm       prefix ("layers.3.norm1", "final_norm"), type (layernorm | rmsnorm), eps, bias;
 //                  final "" | "yes" | "auto" (a stack's last norm; "auto": kept unless the placement became
 //                  post), and for final = "auto": depth
-// block.residual   scale: first operand + scale * (sum of the others)
+// block.residual   scale: first operand + scale * (sum of the others)   dropout (of each of the others, 0.0)
 // block.linear     prefix, out, bias       block.activation  kind        block.multiply  no attributes
 // block.head (x, mask?)
 //   type "lm" | "classifier" | "none"   prefix "head"   out (V or classes)   bias

@@ -17,8 +17,8 @@ struct OpAttributes {
 // Keys of the block nodes that block.layer hands on, with its prefixes.
 #define TFC_ATTENTION(p)                                                                                   \
   p "heads:i " p "kv_heads:i " p "head_dim:i " p "scale:r " p "causal:b? " p "qkv_bias:b " p "o_bias:b " p \
-    "rope:s? " p "rope_theta:r? "
-#define TFC_FFN(p) p "d_ff:i " p "activation:s " p "bias:b "
+    "rope:s? " p "rope_theta:r? " p "dropout:r? "
+#define TFC_FFN(p) p "d_ff:i " p "activation:s " p "bias:b " p "dropout:r? "
 #define TFC_NORM(p) p "type:s " p "eps:r " p "bias:b "
 
 constexpr OpAttributes kTable[] = {
@@ -29,13 +29,13 @@ constexpr OpAttributes kTable[] = {
     {OpKind::BlockEmbedding,
      "table:s vocab:i? scale:r? tokens:d position:s pos_table:s? max_seq:i? types:i? type_table:s? norm:b? "
      "norm.type:s? "
-     "norm.eps:r? norm.bias:b? norm.prefix:s?"},
+     "norm.eps:r? norm.bias:b? norm.prefix:s? dropout:r?"},
     {OpKind::BlockLayer, "prefix:s cross:b? placement:s depth:i " TFC_ATTENTION("attention.") TFC_FFN("ffn.")
-                             TFC_NORM("norm.") "residual.scale:r?"},
+                             TFC_NORM("norm.") "residual.scale:r? residual.dropout:r?"},
     {OpKind::BlockAttention, "prefix:s " TFC_ATTENTION("")},
     {OpKind::BlockFfn, "prefix:s " TFC_FFN("")},
     {OpKind::BlockNorm, "prefix:s final:s? depth:i? " TFC_NORM("")},
-    {OpKind::BlockResidual, "scale:r?"},
+    {OpKind::BlockResidual, "scale:r? dropout:r?"},
     {OpKind::BlockLinear, "prefix:s out:i bias:b"},
     {OpKind::BlockActivation, "kind:s"},
     {OpKind::BlockHead, "type:s prefix:s? out:i? bias:b? tied:s? pool:s?"},
@@ -51,12 +51,14 @@ constexpr OpAttributes kTable[] = {
     {OpKind::Scale, "factor:r"},
     {OpKind::Activation, "kind:s"},
     {OpKind::ActivationGrad, "kind:s"},
+    {OpKind::DropoutKeys, "batch:d tokens:d"},
+    {OpKind::Dropout, "p:r place:s"},
     {OpKind::Residual, "scale:r"},
     {OpKind::Split, "widths:l"},
     {OpKind::LayerNorm, "eps:r"},
     {OpKind::RmsNorm, "eps:r"},
-    {OpKind::Attention, "heads:i kv_heads:i head_dim:i scale:r causal:b?"},
-    {OpKind::AttentionGrad, "heads:i kv_heads:i head_dim:i scale:r causal:b?"},
+    {OpKind::Attention, "heads:i kv_heads:i head_dim:i scale:r causal:b? p:r? place:s?"},
+    {OpKind::AttentionGrad, "heads:i kv_heads:i head_dim:i scale:r causal:b? p:r? place:s?"},
     {OpKind::Pool, "kind:s"},
     {OpKind::PoolGrad, "kind:s tokens:d"},
     {OpKind::LinearCrossEntropy, "ignore_index:i smoothing:r"},

@@ -10,10 +10,27 @@ using ir::NodeId;
 using ir::OpKind;
 using ir::Value;
 
+namespace {
+constexpr uint32_t kAttentionDropout = 5;  // operand: the keys of dropout
+}
+
 Graph with_outputs(const Graph& model, const std::vector<std::string>& names) {
   Graph graph = model;
   graph.outputs.clear();
   for (const std::string& name : names) graph.outputs.push_back({name, model.output(name)});
+  graph.erase_unreachable();
+  return graph;
+}
+
+Graph without_dropout(const Graph& model) {
+  Graph graph = model;
+  for (NodeId id : graph.nodes()) {
+    if (graph.node(id).op == OpKind::Dropout) graph.replace_uses({id, 0}, graph.operand(id, 0));
+    if (graph.node(id).op != OpKind::Attention || !graph.operand(id, kAttentionDropout).valid()) continue;
+    graph.set_operand(id, kAttentionDropout, {});
+    graph.edit(id).attributes.erase("p");
+    graph.edit(id).attributes.erase("place");
+  }
   graph.erase_unreachable();
   return graph;
 }
@@ -81,7 +98,7 @@ Graph derive_logprobs(const ir::Module& module, const Graph& model) {
 bool derive_entries(ir::Module& module, PassContext& context) {
   const ir::Entry* found = module.entry("model");
   TFC_CHECK(found, "derive-entries expects an entry named model");
-  const Graph model = found->graph;
+  const Graph trained = found->graph, model = without_dropout(trained);
   const std::string kind = module.facts.text("kind"), head = module.facts.text("head", "none");
   const bool loss = model.output("loss.sum").valid();
   const bool infers = context.options.functions != "train", trains = context.options.functions != "infer";
@@ -94,8 +111,8 @@ bool derive_entries(ir::Module& module, PassContext& context) {
   if (infers && head != "classifier") add("last", derive_last(module, model));
   if (loss) add("loss", with_outputs(model, {"loss.sum", "loss.count"}));
   if (infers && loss) add("logprobs", derive_logprobs(module, model));
-  if (trains && loss) add("train", with_outputs(model, {"loss.sum", "loss.count"}));
-  if (trains) add("vjp", with_outputs(model, {"output"}));
+  if (trains && loss) add("train", with_outputs(trained, {"loss.sum", "loss.count"}));
+  if (trains) add("vjp", with_outputs(trained, {"output"}));
   if (trains) add("step", derive_step(module));
   if (infers && kind != "encoder" && head != "classifier") {
     add("decode", derive_decode(module, model));

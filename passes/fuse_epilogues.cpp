@@ -23,37 +23,73 @@ bool made_by(const Graph& graph, Value value, OpKind op) {
   return value.valid() && graph.node(value.node).op == op;
 }
 
-/// activation(linear(...)) -> the activation and, where others read it, what went in.
+bool is_product(const Graph& graph, Value value) {
+  return made_by(graph, value, OpKind::Linear) || made_by(graph, value, OpKind::LinearDx);
+}
+
+/// The dropout that alone reads the value, and at the same time; invalid where there is none.
+NodeId only_dropout(const Graph& graph, Value value) {
+  const NodeId reader = only_reader(graph, value);
+  const bool drops = reader.valid() && graph.node(reader).op == OpKind::Dropout;
+  return drops && run_together(graph, value.node, reader) ? reader : NodeId{};
+}
+
+/// A value and what went through dropout before it, a product that nobody else reads: [product, dropout?]; empty where
+/// it is something else.
+std::vector<NodeId> product_chain(const Graph& graph, Value value, NodeId reader) {
+  if (only_reader(graph, value) != reader) return {};
+  if (is_product(graph, value)) return {value.node};
+  if (!made_by(graph, value, OpKind::Dropout)) return {};
+  const Value inner = graph.operand(value.node, 0);
+  if (!is_product(graph, inner) || only_dropout(graph, inner) != value.node) return {};
+  return {inner.node, value.node};
+}
+
+/// activation(linear(...)), and the dropout of it -> the last of them and, where others read it, what went in.
 bool fuse_activation(Graph& graph, NodeId activation) {
   const Value inner = graph.operand(activation, 0);
   if (!made_by(graph, inner, OpKind::Linear) || !run_together(graph, inner.node, activation)) return false;
-  std::vector<Value> results = {{activation, 0}};
+  std::vector<NodeId> nodes = {inner.node, activation};
+  if (const NodeId dropout = only_dropout(graph, {activation, 0}); dropout.valid()) nodes.push_back(dropout);
+  std::vector<Value> results = {{nodes.back(), 0}};
   if (is_output(graph, inner) || graph.uses(inner).size() > 1) results.push_back(inner);
-  fuse_nodes(graph, {inner.node, activation}, results, "product",
+  fuse_nodes(graph, nodes, results, "product",
              graph.node(inner.node).name + "+" + graph.node(activation).attributes.text("kind"));
   return true;
 }
 
-/// residual(x, product) or add(x, product), where nobody else reads the product.
+/// dropout(product), unless a sum or a slope takes both along.
+bool fuse_dropout(Graph& graph, NodeId dropout) {
+  const Value inner = graph.operand(dropout, 0);
+  if (!is_product(graph, inner) || only_dropout(graph, inner) != dropout) return false;
+  fuse_nodes(graph, {inner.node, dropout}, {{dropout, 0}}, "product",
+             graph.node(inner.node).name + "+dropout");
+  return true;
+}
+
+/// residual(x, product) or add(x, product), where nobody else reads the product; it may have gone through dropout.
 bool fuse_sum(Graph& graph, NodeId sum) {
   const Node& node = graph.node(sum);
   if (node.donates >= 0 || graph.operand_count(sum) != 2) return false;
   for (uint32_t slot : {1u, 0u}) {
     if (slot == 0 && node.op == OpKind::Residual && node.attributes.real("scale") != 1.0) continue;
-    const Value product = graph.operand(sum, slot);
-    if (!made_by(graph, product, OpKind::Linear) && !made_by(graph, product, OpKind::LinearDx)) continue;
-    if (only_reader(graph, product) != sum || !run_together(graph, product.node, sum)) continue;
-    fuse_nodes(graph, {product.node, sum}, {{sum, 0}}, "product", graph.node(product.node).name + "+sum");
+    std::vector<NodeId> nodes = product_chain(graph, graph.operand(sum, slot), sum);
+    if (nodes.empty() || !run_together(graph, nodes.front(), sum)) continue;
+    const std::string name = graph.node(nodes.front()).name + "+sum";
+    nodes.push_back(sum);
+    fuse_nodes(graph, nodes, {{sum, 0}}, "product", name);
     return true;
   }
   return false;
 }
 
-/// activation_grad(linear_dx(...), x)
+/// activation_grad(linear_dx(...), x), with the dropout between them
 bool fuse_activation_grad(Graph& graph, NodeId grad) {
-  const Value product = graph.operand(grad, 0);
-  if (!made_by(graph, product, OpKind::LinearDx) || only_reader(graph, product) != grad) return false;
-  fuse_nodes(graph, {product.node, grad}, {{grad, 0}}, "product", graph.node(product.node).name + "+slope");
+  std::vector<NodeId> nodes = product_chain(graph, graph.operand(grad, 0), grad);
+  if (nodes.empty() || graph.node(nodes.front()).op != OpKind::LinearDx) return false;
+  const std::string name = graph.node(nodes.front()).name + "+slope";
+  nodes.push_back(grad);
+  fuse_nodes(graph, nodes, {{grad, 0}}, "product", name);
   return true;
 }
 
@@ -98,14 +134,17 @@ bool fuse_gate_grad(Graph& graph, const Gate& gate) {
   return true;
 }
 
+/// multiply(activation(open), up), and the dropout of it.
 bool fuse_gate(Graph& graph, NodeId multiply) {
   Gate gate;
   if (!match_gate(graph, multiply, gate)) return false;
   fuse_gate_grad(graph, gate);
   if (only_reader(graph, {gate.activation, 0}) != multiply || !run_together(graph, gate.activation, multiply))
     return false;
-  fuse_nodes(graph, {gate.activation, multiply}, {{multiply, 0}}, "gate",
-             graph.node(multiply).name + ".fused");
+  const std::string name = graph.node(multiply).name + ".fused";
+  std::vector<NodeId> nodes = {gate.activation, multiply};
+  if (const NodeId dropout = only_dropout(graph, {multiply, 0}); dropout.valid()) nodes.push_back(dropout);
+  fuse_nodes(graph, nodes, {{nodes.back(), 0}}, "gate", name);
   return true;
 }
 
@@ -131,8 +170,13 @@ bool fuse_epilogues(ir::Module& module, PassContext& context) {
   bool changed = false;
   for (ir::Entry& entry : module.entries) {
     size_t fused = 0;
-    for (NodeId id : ir::topological_order(entry.graph)) {
+    const std::vector<NodeId> order = ir::topological_order(entry.graph);
+    for (NodeId id : order) {
       if (entry.graph.alive(id)) fused += fuse(entry.graph, id);
+    }
+    for (NodeId id : order) {  // where neither a sum nor a slope has taken a dropped product
+      const bool drops = entry.graph.alive(id) && entry.graph.node(id).op == OpKind::Dropout;
+      if (drops) fused += fuse_dropout(entry.graph, id);
     }
     if (fused == 0) continue;
     changed = true;

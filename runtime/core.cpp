@@ -239,12 +239,13 @@ tc_status tc_rt_core_logprobs(const tc_core* core, const tc_batch* batch, void* 
 tc_status tc_rt_core_train(const tc_core* core, const tc_batch* batch, int mean, double* sum, double* count) {
   tc::CoreCall call(core);
   if (!call.begin(tc::EntryTrain, batch)) return call.status();
+  tc::hold_dropout(call.frame(), call.memory(), call.core().seed, call.core().call, true);
   if (call.frame().held[tc::RoleMean] >= 0) call.number(tc::RoleMean) = mean ? 1 : 0;
   return tc::run_to_loss(call, sum, count);
 }
 
-tc_status tc_rt_core_vjp(const tc_core* core, const tc_batch* batch, int, const void* grad_output,
-                         void* const* grad_inputs) {
+tc_status tc_rt_core_vjp(const tc_core* core, const tc_batch* batch, int training,
+                         const void* grad_output, void* const* grad_inputs) {
   tc::CoreCall call(core);
   const void* wanted[tc::RoleEnd] = {};
   if (!call.need("grad_output", grad_output, tc::real_bytes(call.desc())) ||
@@ -252,6 +253,7 @@ tc_status tc_rt_core_vjp(const tc_core* core, const tc_batch* batch, int, const 
       !call.begin(tc::EntryVjp, batch)) {
     return call.status();
   }
+  tc::hold_dropout(call.frame(), call.memory(), call.core().seed, call.core().call, training != 0);
   call.bindings().roles[tc::RoleGradOutput] = grad_output;
   for (int role = 0; role < tc::RoleEnd; ++role) {
     if (wanted[role]) call.bindings().roles[role] = wanted[role];

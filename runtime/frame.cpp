@@ -22,6 +22,7 @@ bool is_held(int32_t role) {
     case RoleSrcPositions:
     case RoleSrcDocuments:
     case RoleMean:
+    case RoleDropout:
     case RoleCount:
     case RoleClip:
     case RoleHyper:
@@ -128,6 +129,14 @@ void bind_frame(const Frame& frame, char* memory, const Inputs& inputs, Bindings
     if (frame.held[input.role] < 0 || inputs.roles[input.role]) continue;
     write_tokens(memory + frame.held[input.role], s.B, input.tokens, input.first, input.step);
   }
+}
+
+void hold_dropout(const Frame& frame, char* memory, uint64_t seed, uint64_t call, bool drops) {
+  if (frame.held[RoleDropout] < 0) return;
+  const uint64_t words[2] = {seed, call};  // low halves first, as this library's processors have them
+  const int32_t flag = drops;
+  memcpy(memory + frame.held[RoleDropout], words, sizeof words);
+  memcpy(memory + frame.held[RoleDropout] + sizeof words, &flag, sizeof flag);
 }
 
 void hold_update(const ModelDesc& model, const Frame& frame, char* memory, const Update& update) {

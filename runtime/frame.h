@@ -28,6 +28,9 @@ inline double& held_number(const Frame& frame, char* memory, Role role) {
   return *reinterpret_cast<double*>(memory + frame.held[role]);
 }
 
+/// What dropout draws from, where the entry has any.
+void hold_dropout(const Frame& frame, char* memory, uint64_t seed, uint64_t call, bool drops);
+
 /// The optimizer's settings as its kernels read them.
 struct Update {
   tc_adamw settings;

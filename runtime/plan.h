@@ -42,7 +42,7 @@ struct RecordDesc {
 enum Role : int32_t {
   RoleTokens, RoleX, RoleSrc, RoleTgt, RoleMemory, RoleTypes, RoleMask, RoleSrcMask,
   RolePositions, RoleDocuments, RolePrefix, RoleSrcPositions, RoleSrcDocuments, RoleImage,
-  RoleOffsets /* cache lengths i32[B] */, RoleMean,
+  RoleOffsets /* cache lengths i32[B] */, RoleMean, RoleDropout /* i32[5]: seed, call, whether */,
   RoleCount, RoleClip, RoleHyper, RoleLrScale, RoleDecay,                       // step
   RoleGradX, RoleGradSrc, RoleGradTgt, RoleGradMemory, RoleGradImage, RoleNorm,
   RoleHeads,

@@ -14,9 +14,11 @@ void clear_gradients(tc_session& session) {
   model.state.complete = 0;
 }
 
-/// A cancelled pass has added part of its gradients: none are left, rather than wrong ones.
+/// `drops`: the call counts as one that drops. A cancelled pass has added part of its gradients: none are left, rather than wrong ones.
 tc_status run_pass(tc_session& session, SessionRun& run, bool drops) {
-  if (drops) session.model->state.call += 1;
+  tc_state& state = session.model->state;
+  hold_dropout(run.frame, session.workspace.data, state.seed, state.call, drops);
+  if (drops) state.call += 1;
   const tc_status status = execute(session, run, true);
   if (status != TC_OK) clear_gradients(session);
   return status;

@@ -2,15 +2,19 @@
 """Makes tests/fixtures/: what PyTorch computes in float64 for small models, beside their descriptions.
 
 Run with a Python that has PyTorch (Debian: apt-get install python3-torch, then /usr/bin/python3). The test suite only
-reads the files. Every NAME.toml has a NAME.npz with these arrays:
+reads the files. With names it makes those alone: functions here, or modules of fixtures/. Every NAME.toml has a NAME.npz with these arrays:
 
   param/P        parameters under transformerc's names          in/I      inputs (masks: True is a real token)
   output         what forward gives (arbitrary where masked)    real      which rows of the output are real
   upstream       gradient handed to vjp, or                     targets   with `loss`, the mean over those that count
   grad/P         gradient of every parameter                    input_grad/I   of every float input
   after/P        parameters after STEPS AdamW steps on the same batch, settings in adamw/lr, ...
+  dropout/seed   with dropout: calls 0, 1, ... draw from this seed; gradients are those of call 0, whose loss is
+                 dropout/loss, and the steps those of calls 1 to STEPS; output and loss are without
 """
+import importlib
 import os
+import sys
 
 import numpy as np
 import torch
@@ -25,8 +29,9 @@ torch.set_default_dtype(torch.float64)
 torch.set_num_threads(1)
 
 
-def write(name, toml, params, inputs, run, real, targets=None, upstream=None):
-    """`run(inputs)` gives the output, or (output, loss) where there are targets; `params` are the tensors it reads."""
+def write(name, toml, params, inputs, run, real, targets=None, upstream=None, inference=None, seed=None):
+    """`run(inputs)` gives the output, or (output, loss) where there are targets; `params` are the tensors it reads.
+    With dropout each run is the next call from `seed`, and `inference` runs without."""
     float_inputs = {k: v for k, v in inputs.items() if v.is_floating_point()}
     for tensor in list(params.values()) + list(float_inputs.values()):
         tensor.requires_grad_(True)
@@ -42,6 +47,11 @@ def write(name, toml, params, inputs, run, real, targets=None, upstream=None):
     arrays.update({f"in/{k}": v.detach().numpy().copy() for k, v in inputs.items()})
     output, scalar = objective()
     scalar.backward()
+    if inference is not None:
+        arrays["dropout/seed"] = np.uint64(seed)
+        arrays["dropout/loss"] = scalar.detach().numpy()
+        with torch.no_grad():
+            output, scalar = inference(inputs) if targets is not None else (inference(inputs), None)
     arrays["output"] = output.detach().numpy()
     arrays["real"] = real.numpy()
     if targets is None:
@@ -497,8 +507,21 @@ bias       = false
 """, w, {"tokens": tokens}, run, torch.ones(b, t, dtype=torch.bool), targets=targets)
 
 
-if __name__ == "__main__":
+def main(names):
+    """All fixtures, or those of the functions and modules of fixtures/ that are named."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, here)
+    sys.modules["make_fixtures"] = sys.modules["__main__"]  # so that the modules share what is here
+    makers = {make.__name__: [make] for make in (encoder_layers, decoder_layers, transformers, gpt2, bert, llama)}
+    for file in sorted(os.listdir(os.path.join(here, "fixtures"))):
+        if file.endswith(".py"):
+            makers[file[:-3]] = importlib.import_module(f"fixtures.{file[:-3]}").MAKERS
     os.makedirs(FOLDER, exist_ok=True)
-    for make in (encoder_layers, decoder_layers, transformers, gpt2, bert, llama):
-        torch.manual_seed(20240607)
-        make()
+    for name in names or makers:
+        for make in makers[name]:
+            torch.manual_seed(20240607)
+            make()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -10,6 +10,10 @@ namespace tfc::tools {
 
 using ir::Space;
 
+namespace {
+constexpr uint64_t kCall = uint64_t{3} << 32 | 5;  // of dropout: both halves count
+}
+
 double greatest_magnitude(const std::vector<double>& values) {
   double most = 0;
   for (const double value : values) most = std::isnan(value) ? value : std::max(most, std::abs(value));
@@ -51,7 +55,8 @@ void Verification::run() {
   if (has("loss")) loss();
   if (has("logprobs")) logprobs();
   if (has("train")) train();
-  if (has_gradients("vjp")) vjp();
+  if (has_gradients("vjp") && drops()) vjp("vjp with dropout", true);
+  if (has_gradients("vjp")) vjp("vjp", false);
   if (has("train") || has("vjp")) finite_differences();
   if (has("step") && (has("train") || has_gradients("vjp"))) step();
   if (has("decode")) decode();
@@ -140,7 +145,21 @@ void Verification::compare_gradients(const std::string& group) {
   }
 }
 
+void Verification::share_dropout(bool drops) {
+  if (!this->drops()) return;
+  tc_state state{};
+  state.size = sizeof state;
+  model_.check(model_.api().get_state(model_.model(), &state));
+  state.call = kCall;
+  model_.check(model_.api().set_state(model_.model(), &state));
+  const auto word = [](uint64_t bits) { return static_cast<double>(static_cast<int32_t>(bits)); };
+  interpreter_.inputs["dropout"] = ir::Tensor(
+      ir::DType::I32, {5},
+      {word(state.seed), word(state.seed >> 32), word(kCall), word(kCall >> 32), drops ? 1.0 : 0.0});
+}
+
 void Verification::train() {
+  share_dropout(true);
   double mean = 0;
   model_.check(model_.api().backward(model_.session(), &batch_.batch, &mean));
   clear_gradients();
@@ -160,7 +179,8 @@ std::vector<std::string> Verification::float_inputs() const {
   return names;
 }
 
-void Verification::vjp() {
+void Verification::vjp(const std::string& group, bool training) {
+  share_dropout(training);
   clear_gradients();
   interpreter_.run(graph("vjp"));
   const std::vector<std::string> names = float_inputs();
@@ -171,13 +191,13 @@ void Verification::vjp() {
   void* grad_inputs[4] = {};
   for (size_t i = 0; i < bytes.size(); ++i) grad_inputs[i] = bytes[i].data();
   const void* grad_outputs[] = {batch_.grad_output};
-  model_.check(model_.api().vjp(model_.session(), &forward_batch(), 0, grad_outputs, grad_inputs));
+  model_.check(model_.api().vjp(model_.session(), &forward_batch(), training, grad_outputs, grad_inputs));
   for (size_t i = 0; i < names.size(); ++i) {
     const ir::Tensor& expected = interpreter_.output("grad_" + names[i]);
-    compare("vjp", "grad_" + names[i], model_.read(bytes[i].data(), expected.elements()), expected.data);
+    compare(group, "grad_" + names[i], model_.read(bytes[i].data(), expected.elements()), expected.data);
   }
   interpreter_.commit();
-  compare_gradients("vjp");
+  compare_gradients(group);
 }
 
 // Without targets, which a vjp does not read.
@@ -189,6 +209,7 @@ const tc_batch& Verification::forward_batch() {
 
 void Verification::step() {
   const bool from_loss = has("train");
+  share_dropout(from_loss);
   double mean = 0;
   const void* grad_outputs[] = {batch_.grad_output};
   void* no_gradients[4] = {};

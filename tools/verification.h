@@ -47,10 +47,13 @@ class Verification {
   void loss();
   void logprobs();
   void train();
-  void vjp();
+  void vjp(const std::string& group, bool training);
   void step();
   double mean_of_last_run() const;
   void clear_gradients();
+  bool drops() const { return inputs_.count("dropout") > 0; }
+  /// The interpreter's next run draws what the library's next call does, which is its first.
+  void share_dropout(bool drops);
   void compare_gradients(const std::string& group);
   std::vector<std::string> float_inputs() const;
   const tc_batch& forward_batch();

@@ -16,8 +16,8 @@ using ir::Symbol;
 
 /// What vjp differentiates, or the mean loss, at the interpreter's present parameters.
 double Verification::objective() {
-  if (has("train")) {
-    interpreter_.run(graph("loss"));
+  if (has("train")) {  // with dropout the loss that was differentiated is in train alone
+    interpreter_.run(graph(drops() ? "train" : "loss"));
     return mean_of_last_run();
   }
   interpreter_.run(graph("infer"));
@@ -48,6 +48,7 @@ void Verification::finite_differences() {
   const std::vector<const ir::Parameter*> chosen = parameters_to_differentiate();
   const double floor = std::max(1e-3 * greatest_magnitude(gradients), 1e-12);
   Random random(11);
+  share_dropout(has("train"));
   for (const ir::Parameter* parameter : chosen) {
     std::vector<double> direction(static_cast<size_t>(parameter->elements()));
     double squares = 0, along = 0;

@@ -5,6 +5,7 @@
 // so far:
 //   s = scale q k^T      m' = max(m, max s)      a = exp(m - m')      p = exp(s - m')
 //   l' = a l + sum p     o' = a o + p v          at the end  o / l,  lse = m + log l
+// Dropout leaves out p v of some keys, and l as it is.
 // Invisible keys get s = -inf and p = 0, and their v is not multiplied; masked keys are not even in the
 // block. A block without visible keys leaves m' = m, a = 1 and l, o as they are, to the bit, so skipping it
 // changes nothing: a row has the same bits alone, in any batch, with padding on its right, and decoded token
@@ -14,6 +15,7 @@
 // each element is the same chain of operations as in a tile.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "codegen/kernels/attention_parts.h"
 #include "codegen/math.h"
@@ -28,7 +30,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr int64_t kFewQueries = 4;
 
-enum Slot { kQ, kK, kV, kMask, kOffsets, kO, kLse, kT, kS, kQStride, kKStride, kVStride, kOStride };
+enum Slot { kQ, kK, kV, kMask, kOffsets, kO, kLse, kT, kS, kQStride, kKStride, kVStride, kOStride,
+            kDropoutKeys, kDropoutPlace /* with dropout only */ };
 
 struct AttentionEmitter {
   KernelBuilder& k;
@@ -36,6 +39,7 @@ struct AttentionEmitter {
   const double scale;
   const bool causal, masked, offset;
   const AttentionTile tile;
+  std::optional<WeightDropout> drop;
 
   // scratch
   Ptr qt, keys, st, ot, rows, m, l, numbers;
@@ -66,6 +70,7 @@ struct AttentionEmitter {
     m = take(kTileQueries);
     l = take(kTileQueries);
     numbers = {take(kMostBlockKeys * 8 / ir::dtype_bytes(k.real())).base, k.ir().getInt64Ty()};
+    if (a.has("dropout")) drop.emplace(k, a.real("dropout"), take(2 * kTileQueries));
   }
 
   Ptr column(Ptr matrix, Val row, Val first, int vector) {
@@ -111,8 +116,14 @@ struct AttentionEmitter {
     });
   }
 
-  /// The block's softmax weights in place of its scores; returns a = exp(m - m') of each vector.
-  std::vector<Val> weights(Val count, Val first, int vectors) {
+  /// 1 / l, and the factor of dropout, which is the same for all weights; a row that sees nothing gets zeros.
+  Val normaliser(Val sum) {
+    const Val inverse = 1.0 / sum;
+    return k.select(sum == 0.0, k.number(0), drop ? inverse * drop->scale() : inverse);
+  }
+
+  /// The block's softmax weights in place of its scores, those that are dropped as zeros; returns a = exp(m - m') of each vector.
+  std::vector<Val> weights(const KeyBlock& block, Val count, Val first, int vectors) {
     std::vector<Val> rescale;
     for (int v = 0; v < vectors; ++v) {
       const Val old = load(m, k.index(0), first, v);
@@ -125,7 +136,9 @@ struct AttentionEmitter {
       k.loop("exp", count, [&](Val key) {
         const Val p = exp_nonpositive(load(st, key, first, v) - base);
         sum.set(sum.get() + p);
-        k.store(column(st, key, first, v), k.index(0), p);
+        const Val query = first + v * tile.lanes;
+        k.store(column(st, key, first, v), k.index(0),
+                drop ? k.select(drop->keeps(block.key(key), query, tile.lanes), p, k.number(0)) : p);
       });
       k.store(column(m, k.index(0), first, v), k.index(0), now);
       k.store(column(l, k.index(0), first, v), k.index(0), sum);
@@ -164,7 +177,7 @@ struct AttentionEmitter {
     if (causal && !masked) count = k.max(k.min(count, sees.limit(last_query) - block.first), k.index(0));
     k.if_(count > 0, [&] {
       scores(block, sees, count, first, vectors);
-      const std::vector<Val> rescale = weights(count, first, vectors);
+      const std::vector<Val> rescale = weights(block, count, first, vectors);
       if (!causal) return outputs(block, sees, count, first, rescale, false);
       k.if_(
           block.key(count - 1) < sees.limit(first),
@@ -178,7 +191,7 @@ struct AttentionEmitter {
     k.loop("group", k.index(0), queries, lanes, [&](Val first) {
       const Val sum = load(l, k.index(0), first, 0), base = load(m, k.index(0), first, 0);
       k.store(column(m, k.index(0), first, 0), k.index(0), base + log(sum));
-      k.store(column(l, k.index(0), first, 0), k.index(0), k.select(sum == 0.0, k.number(0), 1.0 / sum));
+      k.store(column(l, k.index(0), first, 0), k.index(0), normaliser(sum));
     });
     transpose_out(k, query_rows(kO, kOStride), k.integer(kOStride), ot, rows, E, queries, tile.lanes,
                   [&](Val first, Val vector) { return vector * load(l, k.index(0), first, 0); });
@@ -248,6 +261,11 @@ struct AttentionEmitter {
                     [&](Lane key) { k.store(st, key, exp_nonpositive(k.load(st, key) - base)); });
       Var sum = k.var(k.load(l, query) * a);
       k.loop("sum", count, [&](Val key) { sum.set(sum.get() + k.load(st, key)); });
+      if (drop) {
+        k.vector_loop("drop", count, [&](Lane key) {
+          k.store(st, key, k.select(drop->keeps(query, block, key), k.load(st, key), k.number(0)));
+        });
+      }
       k.store(m, query, now);
       k.store(l, query, sum);
       const int64_t vectors = (E + tile.lanes - 1) / tile.lanes;
@@ -273,7 +291,7 @@ struct AttentionEmitter {
       });
     });
     k.loop("query", queries, [&](Val i) {
-      const Val sum = k.load(l, i), inverse = k.select(sum == 0.0, k.number(0), 1.0 / sum);
+      const Val sum = k.load(l, i), inverse = normaliser(sum);
       const Ptr from = k.at(ot, i * padded(E)), to = k.at(o, i * k.integer(kOStride));
       k.vector_loop("e", k.index(E), [&](Lane e) { k.store(to, e, k.load(from, e) * inverse); });
       k.if_(!k.is_null(k.pointer(kLse)), [&] {
@@ -295,6 +313,9 @@ struct AttentionEmitter {
     head = number / tiles % H;
     b = number / (tiles * H);
     queries = k.min(k.integer(kT) - q0, k.index(kTileQueries));
+    if (drop) {
+      drop->load(k.pointer(kDropoutKeys, DType::I32), b * k.integer(kT) + q0, queries, k.integer(kDropoutPlace), head);
+    }
     const Visibility sees = visibility();
     const Ptr mask = masked ? k.at(k.pointer(kMask, DType::U8), b * k.integer(kS)) : Ptr{};
     if (causal && masked) return many_queries(sees, mask);  // a row's keys are not a range of its block's
@@ -303,8 +324,8 @@ struct AttentionEmitter {
   }
 };
 
-/// attention {heads, kv_heads, head_dim, scale, causal, mask, offsets}
-/// slots: q, k, v, key mask, offsets, o, lse (or null), T, S, strides of q, k, v, o. tasks = B * H * tiles of
+/// attention {heads, kv_heads, head_dim, scale, causal, mask, offsets, dropout?}
+/// slots: q, k, v, key mask, offsets, o, lse (or null), T, S, strides of q, k, v, o; with dropout keys, place. tasks = B * H * tiles of
 /// T.
 llvm::Function* emit_attention(KernelBuilder& k, const ir::KernelSpec& spec) {
   AttentionEmitter emitter(k, spec.attributes);

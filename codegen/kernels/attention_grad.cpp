@@ -1,10 +1,12 @@
 // Attention's gradients from the saved log-sums (Dao et al. 2022). Per row, with D = sum_e do * o:
 //   p = exp(scale q k - lse)    dv = sum_t p do    ds = scale p (do v - D)    dq = sum_s ds k    dk = sum_t
 //   ds q
+// With dropout dv has m p in place of p, and ds m do v in place of do v: m = 0 or 1 / (1 - rate), drawn again.
 // One pass: a task is a key head of one sequence; it walks its query heads and their tiles of queries, and
 // for each the blocks of visible keys, so that scores are computed once and dk, dv are added up in one order.
 // Blocks and tiles are those of the forward kernel. Invisible keys are not read and get zeros.
 #include <limits>
+#include <optional>
 
 #include "codegen/kernels/attention_parts.h"
 #include "codegen/math.h"
@@ -37,7 +39,9 @@ enum Slot {
   kOStride,
   kDqStride,
   kDkStride,
-  kDvStride
+  kDvStride,
+  kDropoutKeys,
+  kDropoutPlace  // with dropout only
 };
 
 struct AttentionGradEmitter {
@@ -46,6 +50,7 @@ struct AttentionGradEmitter {
   const double scale;
   const bool causal, masked, apart;
   const AttentionTile tile;
+  std::optional<WeightDropout> drop;
 
   // scratch: [e, query], [query, e], [key, e], [key, query], [query]
   Ptr qt, dot, dqt, q_rows, do_rows, rows, keys, values, products, pt, dst, lse, means, numbers;
@@ -74,6 +79,7 @@ struct AttentionGradEmitter {
     for (Ptr* p : {&pt, &dst}) *p = take(kMostBlockKeys * kTileQueries);
     for (Ptr* p : {&lse, &means}) *p = take(kTileQueries);
     numbers = {take(kMostBlockKeys * 8 / ir::dtype_bytes(k.real())).base, k.ir().getInt64Ty()};
+    if (a.has("dropout")) drop.emplace(k, a.real("dropout"), take(2 * kTileQueries));
   }
 
   Ptr column(Ptr matrix, Val row, Val first, int vector) {
@@ -144,19 +150,25 @@ struct AttentionGradEmitter {
     });
   }
 
-  /// p in place of the scores and ds in place of do v.
+  /// p in place of the scores, as dropout left it, and ds in place of do v.
   void weights(const KeyBlock& block, const Visibility& sees, Val count, Val first, int vectors) {
     for (int v = 0; v < vectors; ++v) {
       const Val log_sum = load(lse, k.index(0), first, v), mean = load(means, k.index(0), first, v);
       k.loop("exp", count, [&](Val key) {
-        Val s = load(pt, key, first, v), slope = load(dst, key, first, v) - mean;
+        Val s = load(pt, key, first, v), dp = load(dst, key, first, v), keeps;
+        if (drop) {
+          keeps = drop->keeps(block.key(key), first + v * tile.lanes, tile.lanes);
+          dp = k.select(keeps, dp * drop->scale(), k.number(0));
+        }
+        Val slope = dp - mean;
         if (causal) {
           const Val seen = sees.lane_sees(block.key(key), first + v * tile.lanes, tile.lanes);
           s = k.select(seen, s, k.number(-kInfinity));
           slope = k.select(seen, slope, k.number(0));
         }
         const Val p = exp_nonpositive(s - log_sum);
-        k.store(column(pt, key, first, v), k.index(0), p);
+        k.store(column(pt, key, first, v), k.index(0),
+                drop ? k.select(keeps, p * drop->scale(), k.number(0)) : p);
         k.store(column(dst, key, first, v), k.index(0), p * slope * scale);
       });
     }
@@ -226,6 +238,9 @@ struct AttentionGradEmitter {
   void query_tile(Ptr mask) {
     const Val S = k.integer(kS);
     load_queries();
+    if (drop) {
+      drop->load(k.pointer(kDropoutKeys, DType::I32), b * k.integer(kT) + q0, queries, k.integer(kDropoutPlace), head);
+    }
     const Visibility sees{k, causal, causal ? S - k.integer(kT) + q0 + 1 : S, S};
     const Val end = sees.limit(queries - 1);
     k.loop("block", k.index(0), end, tile.block_keys, [&](Val first_key) {
@@ -269,8 +284,9 @@ struct AttentionGradEmitter {
 
 }  // namespace
 
-/// attention_grad {heads, kv_heads, head_dim, scale, causal, mask, apart}
-/// slots: do, q, k, v, o, lse, key mask, dq, dk, dv, T, S, strides of do, q, k, v, o, dq, dk, dv
+/// attention_grad {heads, kv_heads, head_dim, scale, causal, mask, apart, dropout?}
+/// slots: do, q, k, v, o, lse, key mask, dq, dk, dv, T, S, strides of do, q, k, v, o, dq, dk, dv; with dropout keys,
+/// place
 /// tasks = B * G. With `apart` every query head is a task of its own, B * H, and dk, dv have a column for
 /// each.
 llvm::Function* emit_attention_grad(KernelBuilder& k, const ir::KernelSpec& spec) {

@@ -6,6 +6,7 @@
 // across lanes, and what a row computes depends neither on the tile it is in nor on its neighbours.
 #pragma once
 
+#include "codegen/dropout.h"
 #include "codegen/kernels/kernels.h"
 
 namespace tfc::codegen {
@@ -82,6 +83,46 @@ void pack_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val st
 /// vector.
 void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E,
                     int lanes);
+
+/// Dropout of softmax weights: the words that a tile's rows draw from, side by side.
+struct WeightDropout {
+  KernelBuilder& k;
+  Dropout dropout;
+  Ptr first, second;  // i32[kTileQueries] each
+  Var drops;          // i1
+
+  /// `words`: scratch for 2 * kTileQueries numbers of 32 bits.
+  WeightDropout(KernelBuilder& builder, double p, Ptr words)
+      : k(builder),
+        dropout(builder, p),
+        first{words.base, builder.ir().getInt32Ty()},
+        second(builder.at(first, builder.index(kTileQueries))),
+        drops(builder.var(builder.index(0) != 0)) {}
+
+  /// The rows of a tile's queries, the first of which is row `row` of the keys; stream of place and head.
+  void load(Ptr keys, Val row, Val queries, Val place, Val head) {
+    const Val stream = dropout.stream(place, head);
+    drops.set(dropout.row(keys, row, stream).drops);
+    k.loop("dropout", queries, [&](Val i) {
+      const DropoutRow words = dropout.row(keys, row + i, stream);
+      k.store(first, i, words.first);
+      k.store(second, i, words.second);
+    });
+  }
+
+  /// Which of the weights of a key for some queries stay.
+  Val keeps(Val key, Val query, int lanes) const {
+    const DropoutRow rows{k.load_vector(first, query, lanes), k.load_vector(second, query, lanes), drops.get()};
+    return dropout.keeps(rows, dropout.columns(key, 1));
+  }
+  /// Which of the weights of a query for some keys of the block stay.
+  Val keeps(Val query, const KeyBlock& block, const Lane& lane) const {
+    const DropoutRow row{k.load(first, query), k.load(second, query), drops.get()};
+    if (!block.masked) return dropout.keeps(row, dropout.columns(block.first + lane.start, kLanes));
+    return dropout.keeps(row, dropout.narrow(k.load(block.numbers, lane)));
+  }
+  Val scale() const { return dropout.scale({{}, {}, drops.get()}); }
+};
 
 llvm::Function* emit_attention_grad(KernelBuilder& k, const ir::KernelSpec& spec);
 llvm::Function* emit_sum_heads(KernelBuilder& k, const ir::KernelSpec& spec);

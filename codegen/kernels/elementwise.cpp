@@ -1,5 +1,8 @@
 // Element by element, and what treats whole rows alike. Bound by memory: plain vector loops.
+#include <optional>
+
 #include "codegen/activations.h"
+#include "codegen/dropout.h"
 #include "codegen/kernels/kernels.h"
 #include "ir/check.h"
 
@@ -27,33 +30,41 @@ Val apply(KernelBuilder& k, const Attributes& a, const std::vector<Val>& x) {
   return a.real("scale") == 1.0 ? x[0] + sum : x[0] + sum * a.real("scale");
 }
 
-/// elementwise {op, inputs, flat, chunk, width (rows only)}: out = op(in0, in1, ...)
+/// elementwise {op, inputs, flat, chunk, width (rows only), dropout?}: out = op(in0, in1, ...)
 /// slots: count (elements if flat, else rows), out, in0, in1, ..., then unless flat the strides of out, in0,
-/// in1, ... A task is `chunk` elements or rows.
+/// in1, ... A task is `chunk` elements or rows. With `dropout` (rows only) what comes out is dropped, by two more slots:
+/// keys, place.
 llvm::Function* emit_elementwise(KernelBuilder& k, const ir::KernelSpec& spec) {
   const Attributes& a = spec.attributes;
   const int inputs = static_cast<int>(a.integer("inputs"));
   const int64_t chunk = a.integer("chunk");
   const Val count = k.integer(0);
-  auto at_lane = [&](const std::vector<Ptr>& in, Ptr out, Lane lane) {
+  std::optional<Dropout> dropout;
+  if (a.has("dropout")) dropout.emplace(k, a.real("dropout"));
+  const int keys_slot = 3 + 2 * inputs;
+  auto at_lane = [&](const std::vector<Ptr>& in, Ptr out, Lane lane, const DropoutRow& keys) {
     std::vector<Val> x;
     for (Ptr p : in) x.push_back(k.load(p, lane));
-    k.store(out, lane, apply(k, a, x));
+    const Val y = apply(k, a, x);
+    k.store(out, lane, dropout ? dropout->apply(keys, lane, y) : y);
   };
   k.for_tasks([&](Val task) {
     const Val first = task * chunk, last = k.min(first + chunk, count);
     std::vector<Ptr> in;
     if (a.flag("flat")) {
       for (int i = 0; i < inputs; ++i) in.push_back(k.pointer(2 + i));
-      k.vector_loop("element", first, last, [&](Lane lane) { at_lane(in, k.pointer(1), lane); });
+      k.vector_loop("element", first, last, [&](Lane lane) { at_lane(in, k.pointer(1), lane, {}); });
       return;
     }
+    const Val stream = dropout ? dropout->stream(k.integer(keys_slot + 1), k.index(0)) : Val();
     k.loop("row", first, last, 1, [&](Val row) {
+      DropoutRow keys;
+      if (dropout) keys = dropout->row(k.pointer(keys_slot, DType::I32), row, stream);
       std::vector<Ptr> rows;
       for (int i = 0; i <= inputs; ++i)
         rows.push_back(k.at(k.pointer(1 + i), row * k.integer(2 + inputs + i)));
       in.assign(rows.begin() + 1, rows.end());
-      k.vector_loop("element", k.index(a.integer("width")), [&](Lane lane) { at_lane(in, rows[0], lane); });
+      k.vector_loop("element", k.index(a.integer("width")), [&](Lane lane) { at_lane(in, rows[0], lane, keys); });
     });
   });
   return k.finish();

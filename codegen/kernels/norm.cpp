@@ -1,6 +1,9 @@
 // Layer normalisation (Ba, Kiros, Hinton 2016) and root mean square normalisation (Zhang, Sennrich 2019), by
 // rows of width D. The variance takes a second sweep over the row, which is in cache by then: E[x^2] - E[x]^2
 // cancels.
+#include <optional>
+
+#include "codegen/dropout.h"
 #include "codegen/kernels/kernels.h"
 #include "codegen/math.h"
 
@@ -27,10 +30,35 @@ void store_unless_null(KernelBuilder& k, int slot, Val index, Val value) {
   k.if_(!k.is_null(k.pointer(slot)), [&] { k.store(k.pointer(slot), index, value); });
 }
 
-/// norm {kind = layer | rms, width = D, eps, bias, chunk, added, scale}
+/// Dropout of rows, by a setting and two slots, where the spec has the setting.
+class RowDropout {
+ public:
+  RowDropout(KernelBuilder& k, const ir::KernelSpec& spec, const std::string& setting, int& slot) : k_(k) {
+    if (!spec.attributes.has(setting)) return;
+    dropout_.emplace(k, spec.attributes.real(setting));
+    keys_ = slot;
+    slot += 2;
+  }
+  void begin(Val row) {
+    if (!dropout_) return;
+    const Val stream = dropout_->stream(k_.integer(keys_ + 1), k_.index(0));
+    row_ = dropout_->row(k_.pointer(keys_, ir::DType::I32), row, stream);
+  }
+  Val apply(const Lane& lane, Val x) const { return dropout_ ? dropout_->apply(row_, lane, x) : x; }
+  bool drops() const { return dropout_.has_value(); }
+
+ private:
+  KernelBuilder& k_;
+  std::optional<Dropout> dropout_;
+  int keys_ = 0;
+  DropoutRow row_;
+};
+
+/// norm {kind = layer | rms, width = D, eps, bias, chunk, added, scale, dropout0?, dropout1?, ...}
 /// slots: rows, y, x, gamma, beta, mean, rstd, strides of y, of x; with added = n > 0 also sum, its stride,
 /// and for each of n operands pointer and stride: then sum = x + scale * (their sum, left to right) is stored
-/// and normalised. mean and rstd may be null.
+/// and normalised. mean and rstd may be null. Operand i is dropped with probability dropout{i}, by keys and place, two
+/// slots at the end for each that is.
 llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
   const NormSettings s(spec);
   const int added = static_cast<int>(spec.attributes.integer("added", 0));
@@ -39,12 +67,18 @@ llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
   const Val D = k.index(s.D);
   const Ptr gamma = k.pointer(3), beta = k.pointer(4);
 
+  std::vector<RowDropout> dropouts;
+  for (int i = 0, slot = 11 + 2 * added; i < added; ++i)
+    dropouts.emplace_back(k, spec, "dropout" + std::to_string(i), slot);
+
   auto add_residual = [&](Val row, Ptr x) {
+    for (RowDropout& dropout : dropouts) dropout.begin(row);
     const Ptr sum = k.at(k.pointer(9), row * k.integer(10));
     k.vector_loop("residual", D, [&](Lane d) {
       Val others;
       for (int i = 0; i < added; ++i) {
-        const Val other = k.load(k.at(k.pointer(11 + 2 * i), row * k.integer(12 + 2 * i)), d);
+        const Val term = k.load(k.at(k.pointer(11 + 2 * i), row * k.integer(12 + 2 * i)), d);
+        const Val other = dropouts[static_cast<size_t>(i)].apply(d, term);
         others = others ? others + other : other;
       }
       k.store(sum, d, k.load(x, d) + (scale == 1.0 ? others : others * scale));
@@ -73,16 +107,20 @@ llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
   return k.finish();
 }
 
-/// norm_grad {kind, width = D, chunk, dx, parameters, added}
+/// norm_grad {kind, width = D, chunk, dx, parameters, added, dropout?}
 /// slots: rows, dx, dy, x, gamma, mean, rstd, partial sums [tasks, 2, D], strides of dx, dy, x; with `added`
 /// also what dx is added to, and its stride. With n = (x - mean) * rstd and dn = dy * gamma:
 ///   dgamma = sum dy * n     dbeta = sum dy     dx = (dn - mean(dn) - n * mean(dn * n)) * rstd
-/// and mean(dn) is missing where nothing was centred. Each task leaves its rows' dgamma and dbeta in its own
+/// and mean(dn) is missing where nothing was centred. With `dropout` dx is stored a second time, dropped, by four more
+/// slots: where, its stride, keys, place. Each task leaves its rows' dgamma and dbeta in its own
 /// place.
 llvm::Function* emit_norm_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
   const NormSettings s(spec);
   const bool wants_dx = spec.attributes.flag("dx"), wants_parameters = spec.attributes.flag("parameters");
   const bool added = spec.attributes.flag("added");
+  const int dropped = added ? 13 : 11;
+  int keys = dropped + 2;
+  RowDropout dropout(k, spec, "dropout", keys);
   const Val D = k.index(s.D);
   const Ptr gamma = k.pointer(4);
 
@@ -105,14 +143,18 @@ llvm::Function* emit_norm_grad(KernelBuilder& k, const ir::KernelSpec& spec) {
         sum_dn.set(sum_dn.get() + dn);
         sum_dn_n.set(fma(dn, n, sum_dn_n));
       });
-      if (!wants_dx) return;
+      if (!wants_dx && !dropout.drops()) return;
+      dropout.begin(row);
       const double size = static_cast<double>(s.D);
       const Val mean_dn = s.centred ? k.reduce_add(sum_dn) / size : k.number(0);
       const Val mean_dn_n = k.reduce_add(sum_dn_n) / size;
       k.vector_loop("dx", D, [&](Lane d) {
         const Val dn = k.load(dy, d) * k.load(gamma, d);
         const Val own = (dn - mean_dn - normal(d) * mean_dn_n) * rstd;
-        k.store(dx, d, added ? k.load(k.at(k.pointer(11), row * k.integer(12)), d) + own : own);
+        const Val all = added ? k.load(k.at(k.pointer(11), row * k.integer(12)), d) + own : own;
+        if (wants_dx) k.store(dx, d, all);
+        if (dropout.drops())
+          k.store(k.at(k.pointer(dropped), row * k.integer(dropped + 1)), d, dropout.apply(d, all));
       });
     });
   });

@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "codegen/activations.h"
+#include "codegen/dropout.h"
 #include "codegen/kernels/product_few_rows.h"
 #include "codegen/kernels/product_tile.h"
 
@@ -50,7 +51,9 @@ enum Slot {
   kOut,
   kLdOut,
   kResidual,
-  kLdResidual  // with an epilogue only
+  kLdResidual,  // with an epilogue only
+  kDropoutKeys,
+  kDropoutPlace  // with dropout only
 };
 
 /// Rows in tiles of nearly equal height, the last the lowest: 128 rows are 9 x 13 + 11, not 9 x 14 + 2.
@@ -74,6 +77,7 @@ struct ProductEmitter {
   int64_t block_columns;  // greatest number of columns of a task
   std::string activation, slope;
   std::optional<double> residual_scale;
+  std::optional<Dropout> dropout;
   TileShape shape;
 
   Ptr start, panels, panel_a;  // scratch
@@ -88,6 +92,7 @@ struct ProductEmitter {
         slope(spec.attributes.text("slope", "")),
         shape(tile_shape(k.target(), k.real())) {
     if (spec.attributes.has("residual")) residual_scale = spec.attributes.real("residual");
+    if (spec.attributes.has("dropout")) dropout.emplace(k, spec.attributes.real("dropout"));
     a = k.pointer(kA), b = k.pointer(kB), c = k.pointer(kC);
     start = k.scratch(k.real());
     panels = k.at(start, k.index(block_columns));
@@ -185,11 +190,15 @@ struct ProductEmitter {
 
   /// What follows the product, on rows that have just been finished and are still in cache.
   void epilogue(const Block& block, Val row, Val height) {
+    const Val stream = dropout ? dropout->stream(k.integer(kDropoutPlace), k.index(0)) : Val();
     k.loop("epilogue", row, row + height, 1, [&](Val r) {
+      DropoutRow keys;
+      if (dropout) keys = dropout->row(k.pointer(kDropoutKeys, ir::DType::I32), r, stream);
       const Ptr sums = k.at(c, r * k.integer(kLdc)), out = k.at(k.pointer(kOut), r * k.integer(kLdOut));
       k.vector_loop("column", block.columns.first, block.columns.last, [&](Lane lane) {
         Val y = k.load(sums, lane);
         if (!activation.empty()) y = activate(activation, y);
+        if (dropout) y = dropout->apply(keys, lane, y);
         const auto x = [&] { return k.load(k.at(k.pointer(kResidual), r * k.integer(kLdResidual)), lane); };
         if (!slope.empty()) y = activation_gradient(slope, y, x());
         if (residual_scale) {
@@ -217,7 +226,7 @@ struct ProductEmitter {
     return block;
   }
 
-  bool has_epilogue() const { return !activation.empty() || !slope.empty() || residual_scale; }
+  bool has_epilogue() const { return !activation.empty() || !slope.empty() || residual_scale || dropout; }
 
   /// The whole block past the panels (form nt).
   void multiply_few_rows(const Block& block) {
@@ -260,12 +269,12 @@ struct ProductEmitter {
 };
 
 /// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task, activation?, slope?,
-/// residual?}
+/// residual?, dropout?}
 /// slots: C, A, B, bias (or null), M, N, K, ldc, lda, ldb, accumulate (1: C += ), row blocks, column blocks,
 /// parts, part stride. tasks = row blocks * column blocks * parts; part p of K goes to C + p * part stride.
 /// With `activation` (its kind), `slope` (its kind) or `residual` (a factor) also: out, ld of out, x, ld of
 /// x. Then out = x + factor * activation(C), each part where it is asked for, or out = activation'(x) * C;
-/// out may be C.
+/// out may be C. With `dropout` (a probability) C or activation(C) is dropped first, by two more slots: keys, place.
 llvm::Function* emit_product(KernelBuilder& k, const ir::KernelSpec& spec) {
   ProductEmitter emitter(k, spec);
   k.for_tasks([&](Val task) { emitter.task(task); });

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/dropout.h"
 #include "ir/ops/rules.h"
 
 namespace tfc::ir {
@@ -55,6 +56,32 @@ Type log_sum_type(const InferContext& c, const Type& q) {
   return {c.real, {q.shape[0], Dim(c.attributes.integer("heads")), q.shape[1]}};
 }
 
+/// The keys of dropout and the attributes that go with them, or neither.
+bool allow_dropout(InferContext& c, uint32_t slot, const Type& q) {
+  if (operand_type(c, slot) == nullptr) return true;
+  if (!c.attributes.has("p") || !c.attributes.has("place"))
+    return fail(c, "the attributes p and place are missing, which dropout's keys need");
+  return need_type(c, slot, "dropout", {DType::I32, {q.shape[0], q.shape[1], Dim(3)}}) &&
+         need_probability(c, "p");
+}
+
+/// What becomes of a query's softmax weights: m = 0 where one is dropped, else 1 / (1 - p).
+struct WeightDropout {
+  const Tensor* keys;
+  double p = 0;
+  uint64_t place = 0;
+
+  WeightDropout(const EvalContext& c, size_t slot) : keys(operand(c, slot)) {
+    if (keys == nullptr) return;
+    p = c.attributes.real("p");
+    place = dropout_place(c.attributes.text("place"));
+  }
+  double operator()(double weight, int64_t row, int64_t h, int64_t s) const {
+    if (keys == nullptr) return weight;
+    return dropped(weight, keys->row(row), dropout_stream(place, static_cast<uint64_t>(h)), s, p);
+  }
+};
+
 double dot(const double* a, const double* b, int64_t n) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
@@ -63,15 +90,15 @@ double dot(const double* a, const double* b, int64_t n) {
 
 }  // namespace
 
-// attention (q f[B,T,H*E], k f[B,S,G*E], v f[B,S,G*E], key_mask? u8[B,S], offsets? i32[B])
-//   {heads, kv_heads, head_dim, scale, causal} -> o f[B,T,H*E], lse f[B,H,T]
+// attention (q f[B,T,H*E], k f[B,S,G*E], v f[B,S,G*E], key_mask? u8[B,S], offsets? i32[B],
+//            dropout? i32[B,T,3]) {heads, kv_heads, head_dim, scale, causal, p?, place?} -> o f[B,T,H*E], lse f[B,H,T]
 void infer_Attention(InferContext& c) {
   if (!need(c, 0, "q", c.real, 3, 3) || !need(c, 1, "k", c.real, 3, 3)) return;
   const Type& q = *c.operands[0];
   const Type& k = *c.operands[1];
   if (!need_heads(c, q, k) || !need_type(c, 2, "v", k) ||
       !allow_type(c, 3, "key_mask", {DType::U8, {k.shape[0], k.shape[1]}}) ||
-      !allow_type(c, 4, "offsets", {DType::I32, {q.shape[0]}}))
+      !allow_type(c, 4, "offsets", {DType::I32, {q.shape[0]}}) || !allow_dropout(c, 5, q))
     return;
   c.results = {q, log_sum_type(c, q)};
 }
@@ -82,6 +109,7 @@ void eval_Attention(const EvalContext& c) {
   const Tensor& k = need(c, 1);
   const Tensor& v = need(c, 2);
   const Sizes n = sizes_of(c.attributes, q, k);
+  const WeightDropout drop(c, 5);
   std::vector<double> score(static_cast<size_t>(n.S));
   for (int64_t b = 0; b < n.B; ++b)
     for (int64_t h = 0; h < n.H; ++h)
@@ -107,7 +135,8 @@ void eval_Attention(const EvalContext& c) {
           if (!is_real(operand(c, 3), b * n.S + s)) continue;
           const double weight = std::exp(score[static_cast<size_t>(s)] - greatest);
           sum += weight;
-          for (int64_t e = 0; e < n.E; ++e) out[e] += weight * (v.row(b * n.S + s) + g * n.E)[e];
+          const double kept = drop(weight, b * n.T + t, h, s);
+          for (int64_t e = 0; e < n.E; ++e) out[e] += kept * (v.row(b * n.S + s) + g * n.E)[e];
         }
         for (int64_t e = 0; e < n.E; ++e) out[e] /= sum;
         log_sum = greatest + std::log(sum);
@@ -119,35 +148,36 @@ void gradient_Attention(GradientContext& c) {
   if (!c.upstream().valid()) return;
   TFC_CHECK(!optional_operand(c, 4).valid(),
             "%" + c.node().name + " has offsets: nothing trains through a cache");
-  const NodeId grad = c.add(OpKind::AttentionGrad,
-                            {c.upstream(), c.operand(0), c.operand(1), c.operand(2), c.result(0), c.result(1),
-                             optional_operand(c, 3)},
-                            c.node().attributes, "grad");
+  std::vector<Value> operands = {c.upstream(), c.operand(0), c.operand(1), c.operand(2),
+                                 c.result(0),  c.result(1),  optional_operand(c, 3)};
+  if (const Value dropout = optional_operand(c, 5); dropout.valid()) operands.push_back(dropout);
+  const NodeId grad = c.add(OpKind::AttentionGrad, operands, c.node().attributes, "grad");
   for (uint32_t slot = 0; slot < 3; ++slot)
     if (c.wanted(slot)) c.give(slot, {grad, slot});
 }
 
-// attention_grad (do, q, k, v, o, lse, key_mask?) {as attention} -> dq, dk, dv
+// attention_grad (do, q, k, v, o, lse, key_mask?, dropout?) {as attention} -> dq, dk, dv
 void infer_AttentionGrad(InferContext& c) {
   if (!need(c, 1, "q", c.real, 3, 3) || !need(c, 2, "k", c.real, 3, 3)) return;
   const Type& q = *c.operands[1];
   const Type& k = *c.operands[2];
   if (!need_heads(c, q, k) || !need_type(c, 0, "do", q) || !need_type(c, 3, "v", k) ||
       !need_type(c, 4, "o", q) || !need_type(c, 5, "lse", log_sum_type(c, q)) ||
-      !allow_type(c, 6, "key_mask", {DType::U8, {k.shape[0], k.shape[1]}}))
+      !allow_type(c, 6, "key_mask", {DType::U8, {k.shape[0], k.shape[1]}}) || !allow_dropout(c, 7, q))
     return;
   c.results = {q, k, k};
 }
 
-// With p = exp(scale * q k - lse), the weights, and D = sum_e do * o, the mean of dp under p:
-//   dv = sum_t p do      dp = do v      ds = p (dp - D)      dq = scale * sum_s ds k      dk = scale * sum_t
-//   ds q
+// With p = exp(scale * q k - lse), the weights, m what dropout multiplies them by (1 without), and D = sum_e do * o,
+// the mean of dp under p:
+//   dv = sum_t m p do      dp = m do v      ds = p (dp - D)      dq = scale * sum_s ds k      dk = scale * sum_t ds q
 void eval_AttentionGrad(const EvalContext& c) {
   const Tensor& dout = need(c, 0);
   const Tensor& q = need(c, 1);
   const Tensor& k = need(c, 2);
   const Tensor& v = need(c, 3);
   const Sizes n = sizes_of(c.attributes, q, k);
+  const WeightDropout drop(c, 7);
   for (int64_t b = 0; b < n.B; ++b)
     for (int64_t h = 0; h < n.H; ++h)
       for (int64_t t = 0; t < n.T; ++t) {
@@ -160,11 +190,12 @@ void eval_AttentionGrad(const EvalContext& c) {
           if (!is_real(operand(c, 6), key)) continue;
           const double* k_row = k.row(key) + key_column;
           const double p = std::exp(n.scale * dot(q.row(row) + column, k_row, n.E) - log_sum);
-          const double ds = p * (dot(dout.row(row) + column, v.row(key) + key_column, n.E) - mean);
+          const double m = drop(1, row, h, s);
+          const double ds = p * (m * dot(dout.row(row) + column, v.row(key) + key_column, n.E) - mean);
           for (int64_t e = 0; e < n.E; ++e) {
             c.results[0].row(row)[column + e] += n.scale * ds * k_row[e];
             c.results[1].row(key)[key_column + e] += n.scale * ds * q.row(row)[column + e];
-            c.results[2].row(key)[key_column + e] += p * dout.row(row)[column + e];
+            c.results[2].row(key)[key_column + e] += m * p * dout.row(row)[column + e];
           }
         }
       }

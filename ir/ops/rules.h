@@ -53,6 +53,9 @@ inline bool need_positive(InferContext& context, const char* key) {
                                         ", expected at least 1");
 }
 
+/// A real attribute from 0 to 1.
+bool need_probability(InferContext& context, const char* key);
+
 inline Type without_last(Type type) {
   type.shape.pop_back();
   return type;
@@ -85,6 +88,9 @@ inline const Tensor& need(const EvalContext& context, size_t slot) {
 
 /// Is element `i` of an optional mask real? Without a mask all are.
 inline bool is_real(const Tensor* mask, int64_t i) { return mask == nullptr || (*mask)[i] != 0; }
+
+/// What dropout makes of a value (ir/dropout.h). key: the row's words of dropout_keys.
+double dropped(double value, const double* key, uint64_t stream, int64_t column, double p);
 
 // ---- derivative rules ----
 

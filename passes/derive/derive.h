@@ -10,6 +10,9 @@ namespace tfc::passes {
 /// A copy of the model's graph with these of its outputs, and only what they need.
 ir::Graph with_outputs(const ir::Graph& model, const std::vector<std::string>& names);
 
+/// The model as it infers: without dropout.
+ir::Graph without_dropout(const ir::Graph& model);
+
 /// The product that makes a language model's logits; invalid where the model has none.
 ir::NodeId logits_product(const ir::Module& module, const ir::Graph& model);
 

@@ -63,13 +63,20 @@ Value Expander::attention(NodeId id) {
     q = rotated(id, q, heads, prefix + ".q.rope");
     k = rotated(id, k, kv_heads, prefix + ".k.rope");
   }
-  const Value mixed = add(OpKind::Attention, {q, k, v, operand(id, 2)},
-                          {{"heads", heads},
-                           {"kv_heads", kv_heads},
-                           {"head_dim", set.integer("head_dim")},
-                           {"scale", set.real("scale")},
-                           {"causal", set.flag("causal") && !cross}},
-                          prefix);
+  std::vector<Value> operands = {q, k, v, operand(id, 2)};
+  ir::Attributes settings{{"heads", heads},
+                          {"kv_heads", kv_heads},
+                          {"head_dim", set.integer("head_dim")},
+                          {"scale", set.real("scale")},
+                          {"causal", set.flag("causal") && !cross}};
+  if (const double p = set.real("dropout", 0.0); p > 0) {
+    operands.resize(5);
+    operands.push_back(dropout_keys(result.type(q)));
+    settings.set("p", p);
+    settings.set("place", prefix);
+  }
+  const Value mixed = add(OpKind::Attention, operands, settings, prefix);
+  if (settings.has("p")) result.edit(mixed.node).attributes.set("place", result.node(mixed.node).name);
   return linear(mixed, prefix + ".o", set.flag("o_bias"));
 }
 

@@ -38,7 +38,7 @@ Value Expander::embedding(NodeId id) {
     x = apply_norm(x, set.text("norm.prefix"), set.text("norm.type"), set.real("norm.eps"),
                    set.flag("norm.bias"));
   }
-  return x;
+  return dropped(x, set.real("dropout", 0.0), name + ".dropout");
 }
 
 Value Expander::sinusoid(const ir::Dim& tokens, int64_t width) {

@@ -2,6 +2,7 @@
 
 #include "ir/algorithms.h"
 #include "ir/check.h"
+#include "ir/dropout.h"
 
 namespace tfc::passes {
 
@@ -119,6 +120,31 @@ Value Expander::parameter(const std::string& name, const std::vector<int64_t>& s
 Value Expander::linear(Value x, const std::string& prefix, bool bias) {
   return add(OpKind::Linear, {x, existing(prefix + ".weight"), bias ? existing(prefix + ".bias") : Value{}},
              {}, prefix);
+}
+
+Value Expander::dropout_keys(const ir::Type& rows) {
+  Value& keys = dropout_keys_[rows.shape[1].text()];
+  if (keys.valid()) return keys;
+  NodeId call = result.find("dropout");
+  if (!call.valid()) {
+    ir::Node node;
+    node.op = OpKind::Input;
+    node.name = "dropout";
+    node.place = place_;
+    node.attributes.set("name", node.name);
+    node.results = {{ir::DType::I32, {ir::Dim(ir::kDropoutWords)}}};
+    call = result.add_node(std::move(node), {});
+  }
+  return keys = add(OpKind::DropoutKeys, {{call, 0}}, {{"batch", rows.shape[0]}, {"tokens", rows.shape[1]}},
+                    "dropout." + rows.shape[1].text());
+}
+
+Value Expander::dropped(Value x, double p, std::string name) {
+  if (p == 0) return x;
+  const Value keys = dropout_keys(result.type(x));
+  const Value kept = add(OpKind::Dropout, {x, keys}, {{"p", p}, {"place", name}}, name);
+  result.edit(kept.node).attributes.set("place", result.node(kept.node).name);  // unique, as names are
+  return kept;
 }
 
 Value Expander::any_real(Value mask, std::string name) {

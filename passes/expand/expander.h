@@ -50,6 +50,9 @@ class Expander {
   ir::Value apply_norm(ir::Value x, const std::string& prefix, const std::string& type, double eps,
                        bool bias);
   ir::Value masked(ir::Value x, ir::Value mask, std::string name);
+  /// The elements of x that dropout leaves; x itself where p is 0. The name is the place that its draws depend on.
+  ir::Value dropped(ir::Value x, double p, std::string name);
+  ir::Value dropout_keys(const ir::Type& rows);
   /// u8[B]: rows that have a token; invalid without a mask.
   ir::Value any_real(ir::Value mask, std::string name);
   ir::Value rope_table(ir::NodeId id, const ir::Dim& tokens);
@@ -64,6 +67,7 @@ class Expander {
   std::map<ir::Value, ir::Value> values_;                   // block result -> what it became
   std::unordered_map<std::string, ir::Value> parameters_;   // by name: a tied table is one node
   std::map<std::string, ir::Value> position_tables_;        // by text of their settings: one for each stack
+  std::map<std::string, ir::Value> dropout_keys_;           // by tokens
   struct Head {
     ir::Value hidden, weight, bias, mask;  // mask: of the rows of hidden
   };

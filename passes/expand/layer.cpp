@@ -44,6 +44,7 @@ Value Expander::ffn(NodeId id) {
     inner =
         add(OpKind::Activation, {linear(x, prefix + ".up", bias)}, {{"kind", activation}}, prefix + ".act");
   }
+  inner = dropped(inner, set.real("dropout", 0.0), prefix + ".dropout");
   return linear(inner, prefix + ".down", bias);
 }
 
@@ -63,7 +64,11 @@ Value Expander::norm(NodeId id) {
 
 Value Expander::residual(NodeId id) {
   std::vector<Value> operands;
-  for (uint32_t slot = 0; slot < blocks_.operand_count(id); ++slot) operands.push_back(operand(id, slot));
+  const double p = attributes(id).real("dropout", 0.0);
+  for (uint32_t slot = 0; slot < blocks_.operand_count(id); ++slot) {
+    const Value term = operand(id, slot);
+    operands.push_back(slot == 0 ? term : dropped(term, p, block(id).name + ".dropout"));
+  }
   return add(OpKind::Residual, operands, {{"scale", attributes(id).real("scale", 1.0)}}, block(id).name);
 }
 

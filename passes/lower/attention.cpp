@@ -1,4 +1,5 @@
 // Attention and its cache. Tasks: a tile of queries of one head forward, a key head backward.
+#include "passes/lower/dropout.h"
 #include "passes/lower/rows.h"
 
 namespace tfc::passes {
@@ -35,6 +36,14 @@ Attributes settings(const Lowering& l, bool mask) {
           {"causal", a.flag("causal")},        {"mask", mask}};
 }
 
+/// The keys of dropout, where operand `slot` gives them: the last two arguments, and scratch for a tile's words.
+void drop_weights(Lowering& l, uint32_t slot, ir::Record& record) {
+  if (!l.operand(slot).valid()) return;
+  add_dropout(record.kernel.attributes, record.args, "dropout",
+              dropout_call(l, l.attributes(), l.operand(slot)));
+  record.scratch = record.scratch + Dim(2 * kTileQueries * ir::dtype_bytes(l.module().real));
+}
+
 void sum_heads(Lowering& l, const Heads& n, const Arg& parts, uint32_t result) {
   const Location out = l.locate(l.result(result));
   const Type& type = l.type(l.result(result));
@@ -66,6 +75,7 @@ void lower_Attention(Lowering& l) {
   record.scratch = element * (3 * padded(n.E) * kTileQueries + kMostBlockKeys * kTileQueries +
                               padded(kMostBlockKeys * n.E) + 2 * kTileQueries) +
                    8 * kMostBlockKeys;
+  drop_weights(l, 5, record);
   l.call(std::move(record));
 }
 
@@ -106,6 +116,7 @@ void lower_AttentionGrad(Lowering& l) {
   record.scratch = element * (6 * width * kTileQueries + 3 * kMostBlockKeys * width +
                               2 * kMostBlockKeys * kTileQueries + 2 * kTileQueries) +
                    8 * kMostBlockKeys;
+  drop_weights(l, 7, record);
   l.call(std::move(record));
   for (uint32_t result : {1u, 2u}) {
     if (apart && l.used(l.result(result))) sum_heads(l, n, rows[5 + result].pointer, result);

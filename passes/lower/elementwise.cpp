@@ -12,10 +12,10 @@ using ir::Type;
 using ir::Value;
 
 void elementwise(Lowering& l, Attributes attributes, const Location& out, const std::vector<Location>& in,
-                 const Type& type, int64_t flops_per_element) {
+                 const Type& type, int64_t flops_per_element, const std::optional<DropoutCall>& dropout) {
   std::vector<Location> all = {out};
   all.insert(all.end(), in.begin(), in.end());
-  bool flat = true;
+  bool flat = !dropout;  // whose draws go by rows
   for (const Location& location : all) flat = flat && is_flat(location);
   const Dim elements = type.elements();
   attributes.set("inputs", static_cast<int64_t>(in.size()));
@@ -33,6 +33,7 @@ void elementwise(Lowering& l, Attributes attributes, const Location& out, const 
     tasks = ceildiv(type.rows(), chunk);
     for (const Location& location : all) args.push_back(Lowering::integer(location.stride));
   }
+  add_dropout(attributes, args, "dropout", dropout);
   l.call(kernel_call(l, "elementwise", std::move(attributes), tasks, std::move(args),
                      flops_per_element * elements, static_cast<int64_t>(all.size()) * elements));
 }

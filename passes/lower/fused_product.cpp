@@ -1,4 +1,5 @@
-// linear and linear_dx, and what follows them on the same elements: activation, its slope, residual.
+// linear and linear_dx, and what follows them on the same elements: activation, dropout, slope of an
+// activation, residual.
 #include "passes/lower/fused.h"
 #include "passes/lower/product_plan.h"
 
@@ -27,6 +28,10 @@ Value read_epilogue(Lowering& l, const FusedBody& body, Value product_result, Pr
   if (const NodeId activation = body.find(OpKind::Activation); activation.valid()) {
     product.activation = body.graph.node(activation).attributes.text("kind");
     last = {activation, 0};
+  }
+  if (const NodeId dropout = body.find(OpKind::Dropout); dropout.valid()) {
+    product.dropout = dropout_call(l, body.graph.node(dropout).attributes, body.outer_operand(dropout, 1));
+    last = {dropout, 0};
   }
   if (const NodeId slope = body.find(OpKind::ActivationGrad); slope.valid()) {
     product.slope = body.graph.node(slope).attributes.text("kind");

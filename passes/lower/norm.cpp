@@ -78,10 +78,12 @@ void call_norm(Lowering& l, const NormCall& call) {
     settings.set("scale", call.scale);
     args.push_back(call.sum.pointer);
     args.push_back(Lowering::integer(call.sum.stride));
-    for (const Location& term : call.added) {
-      args.push_back(term.pointer);
-      args.push_back(Lowering::integer(term.stride));
+    for (const NormCall::Term& term : call.added) {
+      args.push_back(term.rows.pointer);
+      args.push_back(Lowering::integer(term.rows.stride));
     }
+    for (size_t i = 0; i < call.added.size(); ++i)
+      add_dropout(settings, args, ("dropout" + std::to_string(i)).c_str(), call.added[i].dropout);
   }
   l.call(kernel_call(l, "norm", std::move(settings), ceildiv(rows, chunk), std::move(args), (8 + added) * elements,
                      (added > 0 ? 3 + added : 2) * elements));
@@ -105,6 +107,11 @@ void call_norm_grad(Lowering& l, const NormGradCall& call) {
     args.push_back(call.added->pointer);
     args.push_back(Lowering::integer(call.added->stride));
   }
+  if (call.dropout) {
+    args.push_back(call.dropped.pointer);
+    args.push_back(Lowering::integer(call.dropped.stride));
+  }
+  add_dropout(settings, args, "dropout", call.dropout);
   l.call(kernel_call(l, "norm_grad", std::move(settings), tasks, std::move(args), 14 * elements,
                      (call.added ? 4 : 3) * elements));
   if (!parameters) return;

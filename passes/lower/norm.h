@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "passes/lower/dropout.h"
 #include "passes/lower/lowering.h"
 
 namespace tfc::passes {
@@ -14,13 +15,17 @@ struct NormCall {
   double eps = 0;
   Location y, x;
   ir::Arg gamma, beta, mean, rstd;  // null pointers where absent
-  std::vector<Location> added;
+  struct Term {
+    Location rows;
+    std::optional<DropoutCall> dropout;
+  };
+  std::vector<Term> added;
   Location sum;
   double scale = 1.0;
 };
 void call_norm(Lowering& l, const NormCall& call);
 
-/// dx = (added +) the gradient of a norm's input; dgamma and dbeta where they are used.
+/// dx = (added +) the gradient of a norm's input, and a dropped copy of it; dgamma and dbeta where they are used.
 struct NormGradCall {
   std::string kind;
   ir::Type type;
@@ -28,6 +33,8 @@ struct NormGradCall {
   ir::Arg gamma, mean, rstd;
   std::optional<Location> added;
   ir::Value dgamma, dbeta;
+  Location dropped;
+  std::optional<DropoutCall> dropout;
 };
 void call_norm_grad(Lowering& l, const NormGradCall& call);
 

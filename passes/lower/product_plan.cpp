@@ -110,7 +110,7 @@ void lower_add_parts(Lowering& lowering, ir::Arg out, ir::Arg parts, bool wide, 
 }
 
 bool has_epilogue(const Product& product) {
-  return !product.activation.empty() || !product.slope.empty() || product.residual_scale;
+  return !product.activation.empty() || !product.slope.empty() || product.residual_scale || product.dropout;
 }
 
 void add_epilogue(ir::Record& record, const Product& product) {
@@ -122,6 +122,7 @@ void add_epilogue(ir::Record& record, const Product& product) {
   record.args.push_back(Lowering::integer(product.out.stride));
   record.args.push_back(reads_x ? product.x.pointer : null_pointer());
   record.args.push_back(Lowering::integer(product.x.stride));
+  add_dropout(record.kernel.attributes, record.args, "dropout", product.dropout);
 }
 
 }  // namespace

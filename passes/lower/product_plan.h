@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "passes/lower/dropout.h"
 #include "passes/lower/lowering.h"
 
 namespace tfc::passes {
@@ -20,8 +21,10 @@ struct Product {
   int64_t n = 0;
   ir::Dim accumulate = 0;  // 1: C keeps what it has
 
-  // out = x + scale * activation(C), each part where it is asked for, or out = slope'(x) * C; out may be C.
+  // out = x + scale * dropout(activation(C)), each part where it is asked for, or out = slope'(x) * dropout(C); out
+  // may be C.
   std::string activation, slope;
+  std::optional<DropoutCall> dropout;
   std::optional<double> residual_scale;
   Location out, x;
 };

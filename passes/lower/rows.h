@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "passes/lower/dropout.h"
 #include "passes/lower/lowering.h"
 
 namespace tfc::passes {
@@ -24,9 +25,10 @@ ir::Record kernel_call(Lowering& l, std::string family, ir::Attributes attribute
 /// Are the rows one after the other, without gaps?
 inline bool is_flat(const Location& location) { return location.stride == location.width; }
 
-/// out = op(in...), element by element; all of one type. `op` and its settings are attributes.
+/// out = op(in...), element by element, and dropped where that is asked for; all of one type. `op` and its settings are
+/// attributes.
 void elementwise(Lowering& l, ir::Attributes attributes, const Location& out, const std::vector<Location>& in,
-                 const ir::Type& type, int64_t flops_per_element);
+                 const ir::Type& type, int64_t flops_per_element, const std::optional<DropoutCall>& dropout = {});
 
 /// Multiplications and additions of an activation, roughly.
 inline constexpr int64_t kActivationFlops = 20;

@@ -136,6 +136,7 @@ bool may_overwrite_operand(OpKind op) {
     case OpKind::Scale:
     case OpKind::Activation:
     case OpKind::ActivationGrad:
+    case OpKind::Dropout:
     case OpKind::Residual:
     case OpKind::MaskRows:
     case OpKind::AddRows:

@@ -29,6 +29,7 @@ bool is_cheap(OpKind op) {
     case OpKind::LayerNorm:
     case OpKind::RmsNorm:
     case OpKind::Activation:
+    case OpKind::Dropout:
     case OpKind::Multiply:
     case OpKind::Rope:
     case OpKind::MaskRows:

@@ -30,6 +30,25 @@ Tensor mask(std::vector<int64_t> shape, std::vector<double> values) {
 
 Tensor scalar(double value) { return {DType::F64, {}, {value}}; }
 
+/// Words of rows, as dropout_keys makes them; the last row drops nothing.
+Tensor dropout_keys(std::vector<int64_t> shape) {
+  shape.push_back(3);
+  Tensor keys(DType::I32, shape);
+  for (double& word : keys.data) word = static_cast<int32_t>(generator());
+  for (int64_t row = 0; row < keys.rows(); ++row) keys.row(row)[2] = row + 1 < keys.rows();
+  return keys;
+}
+
+std::vector<OpCase> dropout_cases(OpKind op) {
+  if (op == OpKind::DropoutKeys)
+    return {{op, {ids({5}, {-3, 7, 1, -2, 1})}, {{"batch", Dim(2)}, {"tokens", Dim(3)}}}};
+  std::vector<OpCase> cases;
+  if (op != OpKind::Dropout) return cases;
+  for (const double p : {0.1, 0.5, 1.0})
+    cases.push_back({op, {real({2, 3, 7}), dropout_keys({2, 3})}, {{"p", p}, {"place", std::string("here")}}});
+  return cases;
+}
+
 std::vector<OpCase> embedding_cases(OpKind op) {
   const Tensor some = ids({2, 3}, {4, 0, 2, 2, 1, 4}), real_tokens = mask({2, 3}, {1, 1, 0, 1, 0, 1});
   switch (op) {
@@ -96,7 +115,11 @@ Attributes heads(int64_t H, int64_t G, int64_t E, bool causal) {
 
 std::vector<OpCase> attention_cases(OpKind op) {
   const Tensor some_keys = mask({2, 5}, {1, 0, 1, 1, 0, 0, 0, 0, 0, 0});  // the second row has no key at all
+  Attributes dropped = heads(4, 2, 3, true);
+  dropped.set("p", 0.4);
+  dropped.set("place", std::string("layers.0.attn"));
   return {
+      {op, {real({2, 3, 12}), real({2, 5, 6}), real({2, 5, 6}), absent(), absent(), dropout_keys({2, 3})}, dropped},
       {op, {real({2, 3, 6}), real({2, 5, 6}), real({2, 5, 6})}, heads(3, 3, 2, false)},
       {op, {real({2, 3, 6}), real({2, 5, 2}), real({2, 5, 2})}, heads(3, 1, 2, true)},
       {op,
@@ -189,7 +212,7 @@ std::vector<OpCase> cases_of(OpKind op) {
     default:
       break;
   }
-  for (const auto& family : {embedding_cases, elementwise_cases, other_cases})
+  for (const auto& family : {embedding_cases, elementwise_cases, dropout_cases, other_cases})
     if (std::vector<OpCase> cases = family(op); !cases.empty()) return cases;
   return {};
 }

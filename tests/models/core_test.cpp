@@ -60,8 +60,10 @@ class CoreRun {
   void train() {
     if (!session_.compiled.has("train")) return;
     double sum = 0, count = 0;
+    const uint64_t number = session_.calls();
     const double mean = session_.backward(call_);
     const auto core = run(TC_ENTRY_TRAIN, [&](GuardedCore& core) {
+      core.core.call = number;
       return functions_.core_train(&core.core, &guarded_.batch, 1, &sum, &count);
     });
     EXPECT_EQ(count > 0 ? sum / count : 0, mean);

@@ -55,6 +55,19 @@ nodes = [
 ]
 )";
 
+const std::string kDropout = R"(
+[model]
+kind = "decoder"
+d_model = 72
+layers = 3
+heads = 6
+vocab = 150
+max_seq = 64
+dropout = 0.3
+[norm]
+placement = "sandwich"
+)";
+
 std::string with(const std::string& description, const std::string& train) {
   return description + "[train]\n" + train + "\n";
 }
@@ -92,7 +105,7 @@ TEST_P(Recompute, SameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Recompute, testing::Values(kDecoder, kPair, kWrittenOut));
+INSTANTIATE_TEST_SUITE_P(Models, Recompute, testing::Values(kDecoder, kPair, kWrittenOut, kDropout));
 
 size_t training_bytes(const Compiled& compiled, int64_t B, int64_t T) {
   size_t bytes = 0;

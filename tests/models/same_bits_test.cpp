@@ -81,6 +81,24 @@ freeze = ["embedding", "layers.0", "layers.2.attn.q"]
 recompute = "all"
 )";
 
+const char* const kDropout = R"(
+[model]
+kind = "decoder"
+d_model = 72
+layers = 3
+heads = 6
+kv_heads = 2
+vocab = 150
+max_seq = 64
+dropout = 0.2
+pattern = ["plain", "gated", "wide"]
+[block.gated]
+ffn = { activation = "geglu" }
+[block.wide]
+norm = { placement = "sandwich" }
+attention = { dropout = 0.0 }
+)";
+
 Results results_of(const Compiled& compiled, const tc_options& options) {
   Session session(compiled, options);
   const Call call = random_call(session, 6, 50, 41);
@@ -122,6 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                          testing::Values(std::tuple(kDecoder, ir::DType::F32),
                                          std::tuple(kPair, ir::DType::F32),
                                          std::tuple(kClassifier, ir::DType::F32),
+                                         std::tuple(kDropout, ir::DType::F32),
                                          std::tuple(kDecoder, ir::DType::F64),
                                          std::tuple(kPair, ir::DType::F64)));
 
@@ -160,6 +179,7 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryWayToCompile,
                          testing::Values(std::tuple(kDecoder, ir::DType::F32),
                                          std::tuple(kPair, ir::DType::F64),
                                          std::tuple(kFrozenAndAgain, ir::DType::F32),
+                                         std::tuple(kDropout, ir::DType::F32),
                                          std::tuple(kClassifier, ir::DType::F32)));
 
 }  // namespace

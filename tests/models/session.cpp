@@ -133,7 +133,18 @@ double Session::backward(const tc_batch& batch) {
   return mean;
 }
 
-Results Session::vjp(const tc_batch& batch, const void* grad_output) {
+uint64_t Session::calls() const {
+  tc_state state{};
+  state.size = sizeof state;
+  check(api.get_state(model, &state));
+  return state.call;
+}
+
+bool Session::drops(const char* entry) const {
+  return compiled.has(entry) && compiled.joint.entry(entry)->graph.find("dropout").valid();
+}
+
+Results Session::vjp(const tc_batch& batch, const void* grad_output, bool training) {
   Results results;
   void* pointers[4] = {};
   int count = 0;
@@ -144,7 +155,7 @@ Results Session::vjp(const tc_batch& batch, const void* grad_output) {
     pointers[count++] = bytes.data();
   }
   const void* outputs[] = {grad_output};
-  check(api.vjp(session, &batch, 0, outputs, pointers));
+  check(api.vjp(session, &batch, training, outputs, pointers));
   return results;
 }
 
@@ -213,6 +224,10 @@ Results Session::everything(const tc_batch& batch, const void* grad_output, bool
       return with;
     }();
     results["vjp gradients"] = block(TC_BLOCK_GRADIENTS);
+  }
+  if (drops("vjp")) {
+    for (auto& [name, bytes] : vjp(batch, grad_output, true)) results["dropped " + name] = std::move(bytes);
+    results["dropped vjp gradients"] = block(TC_BLOCK_GRADIENTS);
   }
   if (compiled.has("train")) {
     results["train mean"] = bytes_of(backward(batch));

@@ -35,6 +35,9 @@ class Session {
 
   void check(tc_status status) const;  // throws with the library's message unless TC_OK
   std::string message() const { return api.message(session); }
+  uint64_t calls() const;  // that dropped
+  /// Does the entry draw numbers?
+  bool drops(const char* entry) const;
   int64_t real_bytes() const { return info.real_bytes; }
   bool is_pair() const { return info.kind == TC_KIND_ENCODER_DECODER; }
 
@@ -55,7 +58,7 @@ class Session {
   double loss(const tc_batch& batch);
   double backward(const tc_batch& batch);
   /// grad_x and its like by name.
-  Results vjp(const tc_batch& batch, const void* grad_output);
+  Results vjp(const tc_batch& batch, const void* grad_output, bool training = false);
   double step();
   /// Empties the cache; pairs take the source of `batch`.
   void reset_cache(const tc_batch& batch, int64_t capacity);

@@ -256,6 +256,7 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
                                     flag("documents"),
                                     flag("prefix"),
                                     flag("weights"),
+                                    fact("position_rows"),
                                     data_.i64(module_.parameter_block()),
                                     data_.i64(module_.gradient_block()),
                                     data_.i32(static_cast<int64_t>(params.size())),

@@ -69,6 +69,13 @@ class BlockBuilder {
     return d_.has_masks() ? input(name, DType::U8, {Symbol::B, tokens}) : Value{};
   }
 
+  /// Inputs that no block has as an operand (ir/blocks.h).
+  void token_inputs(const std::string& side, Symbol tokens) {
+    if (d_.inputs.positions) input(side + "positions", DType::I32, {Symbol::B, tokens});
+    if (d_.inputs.documents) input(side + "documents", DType::I32, {Symbol::B, tokens});
+    if (d_.inputs.prefix && side.empty()) input("prefix", DType::I32, {Symbol::B});
+  }
+
   Value ids_or_floats(const std::string& ids, const std::string& floats, int64_t vocab, Symbol tokens) {
     return vocab > 0 ? input(ids, DType::I32, {Symbol::B, tokens})
                      : input(floats, real_, hidden(tokens).shape);
@@ -83,6 +90,7 @@ class BlockBuilder {
 
   void one_stack() {
     const Value ids = ids_or_floats("tokens", "x", d_.model.vocab, Symbol::T);
+    token_inputs("", Symbol::T);
     const Value types = d_.embedding.types > 0 ? input("types", DType::I32, {Symbol::B, Symbol::T}) : Value{};
     StackInputs inputs;
     inputs.causal = d_.model.kind == "decoder";
@@ -98,6 +106,8 @@ class BlockBuilder {
     Value source = d_.model.has_memory_input ? input("memory", real_, hidden(Symbol::S).shape)
                                              : ids_or_floats("src", "src", d_.model.src_vocab, Symbol::S);
     const Value target = ids_or_floats("tgt", "tgt", d_.model.vocab, Symbol::T);
+    token_inputs("src_", Symbol::S);
+    token_inputs("", Symbol::T);
     encoder = {"encoder.", Symbol::S, false, mask_input("src_mask", Symbol::S), {}, {}};
     if (d_.model.has_encoder_input) {
       source = embedding("encoder.embedding", source, {}, encoder.mask,
@@ -254,16 +264,21 @@ class BlockBuilder {
 
   ir::Attributes attention_attributes(const AttentionSettings& attention, bool causal, bool self) const {
     const bool rope = self && d_.position.type == "rope";
-    return {{"heads", attention.heads},
-            {"kv_heads", attention.kv_heads},
-            {"head_dim", attention.head_dim},
-            {"scale", attention.scale},
-            {"causal", causal},
-            {"qkv_bias", attention.qkv_bias},
-            {"o_bias", attention.o_bias},
-            {"dropout", attention.dropout},
-            {"rope", rope ? d_.position.rope_style : std::string()},
-            {"rope_theta", d_.position.rope_theta}};
+    ir::Attributes attributes = {{"heads", attention.heads},
+                                 {"kv_heads", attention.kv_heads},
+                                 {"head_dim", attention.head_dim},
+                                 {"scale", attention.scale},
+                                 {"causal", causal},
+                                 {"qkv_bias", attention.qkv_bias},
+                                 {"o_bias", attention.o_bias},
+                                 {"dropout", attention.dropout},
+                                 {"rope", rope ? d_.position.rope_style : std::string()},
+                                 {"rope_theta", d_.position.rope_theta}};
+    if (self && d_.position.type == "alibi") attributes.set("alibi", true);
+    if (attention.window > 0) attributes.set("window", attention.window);
+    if (attention.window_after > 0 && !causal) attributes.set("after", attention.window_after);
+    if (attention.prefix && causal) attributes.set("prefix_lm", true);
+    return attributes;
   }
 
   static ir::Attributes ffn_attributes(const FfnSettings& ffn) {
@@ -302,6 +317,7 @@ class BlockBuilder {
                          {"documents", d_.inputs.documents},
                          {"prefix", d_.inputs.prefix},
                          {"weights", d_.inputs.weights},
+                         {"position_rows", d_.inputs.positions && d_.position.type == "learned" ? d_.model.max_seq : 0},
                          {"memory_input", d_.model.has_memory_input},
                          {"ignore_index", d_.loss.ignore_index},
                          {"init", d_.train.init},

@@ -20,6 +20,9 @@ struct AttentionSettings {
   bool qkv_bias = true;  // [attention] bias
   bool o_bias = true;    // [attention] bias
   double dropout = 0;    // of the attention weights; here and below [model] dropout
+  int64_t window = 0;        // 0: none; else keys from that many before its own on, its own counted
+  int64_t window_after = 0;  // encoders: and so many after it
+  bool prefix = false;       // decoders: two-way inside each row's prefix
   friend bool operator==(const AttentionSettings&, const AttentionSettings&) = default;
 };
 
@@ -104,7 +107,7 @@ struct EmbeddingSettings {
 };
 
 struct PositionSettings {
-  std::string type = "learned";  // learned sinusoidal rope none
+  std::string type = "learned";  // learned sinusoidal rope alibi none
   double rope_theta = 10000.0;
   std::string rope_style = "half";
 };

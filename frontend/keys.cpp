@@ -104,8 +104,9 @@ constexpr Key kKeys[] = {
     {"embedding.patches", "image", Integers, "required", "channels, height, width", 1, 65536},
 
     {"position", "type", Choice, "\"learned\"; \"none\" where `vocab` is 0",
-     "learned: a table; sinusoidal: even columns sin, odd cos; rope: rotated queries and keys of self-attention", 0, 0,
-     "learned|sinusoidal|rope|alibi|none", "alibi: ALiBi positions"},
+     "learned: a table; sinusoidal: even columns sin, odd cos; rope: rotated queries and keys of self-attention; alibi: "
+     "scores of self-attention fall by slope times distance, two-way in encoders",
+     0, 0, "learned|sinusoidal|rope|alibi|none"},
     {"position", "rope_theta", Real, "10000.0", "base of the angles", 0, 1e30, "", "", "", true},
     {"position", "rope_style", Choice, "\"half\"", "half: pairs (i, i + E/2); interleaved: pairs (2i, 2i + 1)", 0, 0,
      "half|interleaved"},
@@ -121,11 +122,13 @@ constexpr Key kKeys[] = {
     {"attention", "bias", Boolean, "true", "biases of all four projections"},
     {"attention", "qkv_bias", Boolean, "`bias`", "of queries, keys, values"},
     {"attention", "o_bias", Boolean, "`bias`", "of the output projection"},
-    {"attention", "window", Integer, "0", "N > 0: a token sees itself and the N-1 before it", 0, kInt32, "",
-     "attention windows"},
+    {"attention", "window", Integer, "0",
+     "N > 0: a token sees itself and the N-1 before it, in encoders too; self-attention only", 0, kInt32},
+    {"attention", "window_after", Integer, "0", "encoders with a window: a token sees the N after it too", 0, kInt32},
     {"attention", "scale", Real, "1/sqrt(E)", "factor on the scores", 0, 1e6, "", "", "", true},
-    {"attention", "prefix", Boolean, "false", "two-way attention inside each row's prefix", 0, 0, "",
-     "prefix attention"},
+    {"attention", "prefix", Boolean, "false",
+     "decoders: two-way self-attention inside each row's prefix, with a window as far ahead as it goes back; needs "
+     "`inputs.prefix`"},
     {"attention", "dropout", Real, "`model.dropout`", "of the attention weights", 0, 1},
 
     {"ffn", "activation", Choice, "\"gelu\"", "gelu: by erf; gated: swiglu, geglu (erf), reglu", 0, 0, ACTIVATIONS},
@@ -178,9 +181,12 @@ constexpr Key kKeys[] = {
 
     {"inputs", "mask", Boolean, "true", "[B,T], and a source mask [B,S]; true: a real token"},
     {"inputs", "lengths", Boolean, "false", "[B], in place of mask"},
-    {"inputs", "positions", Boolean, "false", "[B,T]", 0, 0, "", "positions as an input"},
-    {"inputs", "documents", Boolean, "false", "[B,T]", 0, 0, "", "documents as an input"},
-    {"inputs", "prefix", Boolean, "false", "[B]", 0, 0, "", "prefix lengths as an input"},
+    {"inputs", "positions", Boolean, "false",
+     "[B,T], and source positions [B,S]; not given in a call: indices in the row"},
+    {"inputs", "documents", Boolean, "false",
+     "[B,T], and source documents [B,S]: tokens of different documents do not see each other, and target tokens only "
+     "source tokens of their own; not given in a call: one document"},
+    {"inputs", "prefix", Boolean, "false", "[B]: lengths of the two-way prefixes; not given in a call: 0"},
     {"inputs", "weights", Boolean, "false", "[B,T]", 0, 0, "", "target weights as an input"},
 
     {"shapes", "batch", Integer, "free", "B", 1, kInt32},

@@ -36,6 +36,7 @@ class Resolver {
     d_.run = resolve_run(root_, d_, diagnostics_);
     final_norm();
     resolve_layers(root_, layer_counts(), d_, document_.damaged, diagnostics_);
+    inputs_in_use();
     return std::move(d_);
   }
 
@@ -263,6 +264,21 @@ class Resolver {
       if (d_.model.max_seq > 0 && size > d_.model.max_seq)
         error(shapes.place(key), std::string(key) + " = " + std::to_string(size) +
                                      " is longer than max_seq = " + std::to_string(d_.model.max_seq));
+  }
+
+  /// Inputs that are declared but read by nothing.
+  void inputs_in_use() {
+    const Scope inputs = table("inputs");
+    if (d_.inputs.positions && d_.position.type == "none" && !table("position").was_refused("type"))
+      no_effect(inputs, "positions", "the model has no positions");
+    if (!d_.inputs.prefix) return;
+    for (const std::vector<Layer>* layers : {&d_.layers, &d_.decoder_layers})
+      for (const Layer& layer : *layers) {
+        if (layer.settings.attention.prefix && !layer.written_out) return;
+        for (const BlockNode& node : layer.nodes)
+          if (node.op == "attention" && node.attention.prefix) return;
+      }
+    if (!document_.damaged) no_effect(inputs, "prefix", "no attention has prefix = true");
   }
 
   const Document& document_;

@@ -213,6 +213,9 @@ class NodeResolver {
       const Scope scope = scope_of(draft, {"model", "attention"});
       node.memory = scope.text("source", "x") == "memory";
       node.attention = resolve_attention(scope, description, !node.memory, diagnostics_);
+      for (const char* key : {"window", "window_after", "prefix"})
+        if (const Tree* written = node.memory ? draft.tree->find(key) : nullptr; written && !written->refused)
+          diagnostics_.error(written->key, "'" + std::string(key) + "' is for self-attention: this node reads the memory");
       if (node.memory && !context_.may_read_memory)
         diagnostics_.error(scope.place("source"),
                            "there is no memory here: it is the encoder's output, for layers of "

@@ -49,6 +49,25 @@ int64_t default_head_dim(const Scope& scope, int64_t heads, int64_t d_model, ir:
   return 0;
 }
 
+/// Self-attention alone has windows and prefixes.
+void resolve_sight(const Scope& scope, const Description& description, AttentionSettings& attention,
+                   ir::Diagnostics& diagnostics) {
+  attention.window = scope.integer("window", 0);
+  const bool cleared = attention.window == 0 && scope.overrides("window", "window_after");
+  attention.window_after = cleared ? 0 : scope.integer("window_after", 0);
+  attention.prefix = scope.flag("prefix", false);
+  const std::string& kind = description.model.kind;
+  if (attention.window_after > 0 && kind == "decoder")
+    diagnostics.error(scope.place("window_after"), "no token of a decoder sees a later one; leave window_after out");
+  if (attention.window_after > 0 && attention.window == 0)
+    diagnostics.error(scope.place("window_after"), "'window_after' needs a window: without one a token sees all");
+  if (attention.prefix && kind == "encoder")
+    diagnostics.error(scope.place("prefix"), "an encoder is two-way everywhere: prefix is for decoders");
+  if (attention.prefix && !description.inputs.prefix)
+    diagnostics.error(scope.place("prefix"), "prefix attention needs the rows' prefixes")
+        .notes.push_back("write prefix = true in [inputs] too");
+}
+
 }  // namespace
 
 AttentionSettings resolve_attention(const Scope& scope, const Description& description, bool self,
@@ -73,6 +92,7 @@ AttentionSettings resolve_attention(const Scope& scope, const Description& descr
   attention.scale = scope.real("scale", standard);
   attention.dropout = scope.real("dropout", 0.0);
   resolve_biases(scope, attention);
+  if (self) resolve_sight(scope, description, attention, diagnostics);
   return attention;
 }
 

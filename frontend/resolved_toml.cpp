@@ -78,12 +78,16 @@ Items head_items(const AttentionSettings& attention) {
       .add("head_dim", attention.head_dim);
 }
 
-Items attention_items(const AttentionSettings& attention) {
+/// `defaults`: what holds where nothing is written.
+Items attention_items(const AttentionSettings& attention, const AttentionSettings& defaults = {}) {
   return Items()
       .add("qkv_bias", attention.qkv_bias)
       .add("o_bias", attention.o_bias)
       .add("scale", attention.scale)
-      .add("dropout", attention.dropout);
+      .add("dropout", attention.dropout)
+      .add_if(attention.window != defaults.window, "window", attention.window)
+      .add_if(attention.window_after != defaults.window_after, "window_after", attention.window_after)
+      .add_if(attention.prefix != defaults.prefix, "prefix", attention.prefix);
 }
 
 Items ffn_items(const FfnSettings& ffn) {
@@ -98,14 +102,15 @@ Items norm_items(const NormSettings& norm) {
   return Items().add("type", norm.type).add("eps", norm.eps).add("bias", norm.bias);
 }
 
-std::string node_text(const BlockNode& node) {
+std::string node_text(const BlockNode& node, const LayerSettings& defaults) {
   std::string inputs;
   for (const std::string& input : node.inputs) inputs += (inputs.empty() ? "" : ", ") + literal(input);
   if (node.inputs.size() != 1) inputs = "[" + inputs + "]";
   Items items;
   items.add("id", node.id).add("op", node.op).add_text("in", inputs);
   if (node.op == "attention") {
-    items.append(head_items(node.attention)).append(attention_items(node.attention));
+    const AttentionSettings& usual = node.memory ? node.attention : defaults.attention;
+    items.append(head_items(node.attention)).append(attention_items(node.attention, usual));
     items.add_if(node.memory, "source", std::string("memory"));
   } else if (node.op == "ffn") {
     items.add("d_ff", node.ffn.d_ff).append(ffn_items(node.ffn));
@@ -122,14 +127,14 @@ std::string node_text(const BlockNode& node) {
 }
 
 /// What stands below [block.NAME].
-std::string block_text(const Layer& layer) {
+std::string block_text(const Layer& layer, const LayerSettings& defaults) {
   if (layer.written_out) {
     std::string text = "nodes = [\n";
-    for (const BlockNode& node : layer.nodes) text += node_text(node);
+    for (const BlockNode& node : layer.nodes) text += node_text(node, defaults);
     return text + "]\n";
   }
   const LayerSettings& s = layer.settings;
-  const Items attention = head_items(s.attention).append(attention_items(s.attention));
+  const Items attention = head_items(s.attention).append(attention_items(s.attention, defaults.attention));
   const Items ffn = Items().add("d_ff", s.ffn.d_ff).append(ffn_items(s.ffn));
   const Items norm = norm_items(s.norm).add("placement", s.norm.placement);
   return "attention = " + attention.in_braces() + "\nffn = " + ffn.in_braces() +
@@ -169,7 +174,7 @@ class Blocks {
   bool is_ordinary(const Layer& layer) const { return !layer.written_out && layer.settings == defaults_; }
 
   const std::string& name_of(const Layer& layer, size_t index) {
-    const std::string body = is_ordinary(layer) ? "" : block_text(layer);
+    const std::string body = is_ordinary(layer) ? "" : block_text(layer, defaults_);
     for (const auto& [name, text] : blocks_)
       if (text == body) return name;
     std::string name = is_ordinary(layer) ? "ordinary" : layer.block.empty() ? "layer" : layer.block;

@@ -12,6 +12,8 @@ namespace tfc::ir {
 //   memory f[B,S,D]                        encoder-decoder with encoder_layers = 0, in place of src
 //   types i32[B,T]   mask u8[B,T]   src_mask u8[B,S] (masks whenever mask or lengths is declared)
 //   targets i32[B,T] | i32[B] (classifier)
+//   positions, documents i32[B,T]   src_positions, src_documents i32[B,S]   prefix i32[B]: operands of no block;
+//   embedding and attention find them by these names
 // Its outputs: "output" (logits, class logits or hidden states) and, where there is a loss, "loss.sum",
 // "loss.count".
 //
@@ -20,10 +22,10 @@ namespace tfc::ir {
 // block.embedding (ids | x, types?, mask?)
 //   table        "tok_emb.weight"; "" for vocab 0            vocab      rows of the table
 //   scale        factor on token vectors, 1.0                tokens     dim(T) or dim(S)
-//   position     "learned" | "sinusoidal" | "rope" | "none"  pos_table  "pos_emb.weight"; "" unless learned
+//   position     "learned" | "sinusoidal" | "rope" | "alibi" | "none"  pos_table  "pos_emb.weight"; "" unless learned
 //   max_seq      rows of pos_table                           types      token types; 0: none
 //   ("type_emb.weight") dropout  probability, 0.0        norm         bool; then norm.type, norm.eps, norm.bias, norm.prefix ("emb_norm") A
-//   position of "rope" adds nothing here; attention nodes carry it.
+//   position of "rope" and "alibi" adds nothing here; attention nodes carry it.
 //
 // block.layer (x, memory?, mask?, memory_mask?): the ordinary layer
 //   prefix       "layers.3", "encoder.layers.0", "decoder.layers.1"      cross   bool: has attention to
@@ -33,6 +35,7 @@ namespace tfc::ir {
 // block.attention (x, memory?, key_mask?)  with memory: queries from x, keys and values from memory
 //   prefix ("layers.3.attn", "decoder.layers.1.cross")   heads, kv_heads, head_dim   scale   causal
 //   dropout (of the weights, 0.0)   qkv_bias, o_bias   rope "" | "half" | "interleaved"   rope_theta
+//   and where they are wanted: window, after (0: none)   alibi   prefix_lm
 // block.ffn        prefix ("layers.3.ffn"), d_ff, activation (relu | gelu | gelu_tanh | silu | swiglu | geglu
 // | reglu),
 //                  bias   dropout (after the activation, 0.0)
@@ -51,9 +54,10 @@ namespace tfc::ir {
 // Module::facts
 //   kind "decoder" | "encoder" | "encoder-decoder"   d_model   layers (decoder, encoder)   encoder_layers
 //   decoder_layers (encoder-decoder)   vocab, src_vocab (0: floats)   types   max_seq (0: no limit)
-//   head "lm" | "classifier" | "none"   classes   out_width   mask, lengths, positions, documents, prefix, weights
-//   (declared inputs)   memory_input
-//   bool ignore_index   init "normal" | "gpt2" | "xavier" | "torch"   init_std batch, seq, src_seq: sizes
+//   head "lm" | "classifier" | "none"   classes   out_width   memory_input bool   ignore_index
+//   mask, lengths, positions, documents, prefix, weights (declared inputs)
+//   position_rows (of a learned table in which the input `positions` is looked up, or 0)
+//   init "normal" | "gpt2" | "xavier" | "torch"   init_std batch, seq, src_seq: sizes
 //   fixed by [shapes], 0: free
 
 }  // namespace tfc::ir

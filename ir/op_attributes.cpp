@@ -17,9 +17,11 @@ struct OpAttributes {
 // Keys of the block nodes that block.layer hands on, with its prefixes.
 #define TFC_ATTENTION(p)                                                                                   \
   p "heads:i " p "kv_heads:i " p "head_dim:i " p "scale:r " p "causal:b? " p "qkv_bias:b " p "o_bias:b " p \
-    "rope:s? " p "rope_theta:r? " p "dropout:r? "
+    "rope:s? " p "rope_theta:r? " p "dropout:r? " p "window:i? " p "after:i? " p "alibi:b? " p "prefix_lm:b? "
 #define TFC_FFN(p) p "d_ff:i " p "activation:s " p "bias:b " p "dropout:r? "
 #define TFC_NORM(p) p "type:s " p "eps:r " p "bias:b "
+
+#define TFC_ATTENTION_OP "heads:i kv_heads:i head_dim:i scale:r causal:b? window:i? after:i? alibi:b? p:r? place:s?"
 
 constexpr OpAttributes kTable[] = {
     {OpKind::Input, "name:s"},
@@ -57,8 +59,9 @@ constexpr OpAttributes kTable[] = {
     {OpKind::Split, "widths:l"},
     {OpKind::LayerNorm, "eps:r"},
     {OpKind::RmsNorm, "eps:r"},
-    {OpKind::Attention, "heads:i kv_heads:i head_dim:i scale:r causal:b? p:r? place:s?"},
-    {OpKind::AttentionGrad, "heads:i kv_heads:i head_dim:i scale:r causal:b? p:r? place:s?"},
+    {OpKind::Attention, TFC_ATTENTION_OP},
+    {OpKind::AttentionGrad, TFC_ATTENTION_OP},
+    {OpKind::CacheAppend, "ring:b?"},
     {OpKind::Pool, "kind:s"},
     {OpKind::PoolGrad, "kind:s tokens:d"},
     {OpKind::LinearCrossEntropy, "ignore_index:i smoothing:r"},

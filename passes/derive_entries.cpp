@@ -11,7 +11,7 @@ using ir::OpKind;
 using ir::Value;
 
 namespace {
-constexpr uint32_t kAttentionDropout = 5;  // operand: the keys of dropout
+constexpr uint32_t kAttentionDropout = 12;  // operand: the keys of dropout
 }
 
 Graph with_outputs(const Graph& model, const std::vector<std::string>& names) {

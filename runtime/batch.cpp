@@ -25,10 +25,13 @@ class BatchCheck {
   tc_status undeclared();
   tc_status sizes();
   tc_status arrays();
+  tc_status check_source_documents();
   tc_status masks(bool source);
   tc_status mask_values(const uint8_t* mask, bool source);
   tc_status lengths(const int32_t* lengths, bool source);
   tc_status ids(Role role, const char* name, int64_t limit, bool source);
+  tc_status positions(bool source);
+  tc_status prefix();
   tc_status targets();
   bool has_token(int64_t row) const;
   tc_status targets_of_rows(const int32_t* targets);
@@ -110,7 +113,14 @@ tc_status BatchCheck::arrays() {
     if (status != TC_OK) return status;
     in_.roles[input.role] = input.pointer;
   }
-  return TC_OK;
+  in_.src_documents = b.src_documents;
+  return check_source_documents();
+}
+
+/// Encode keeps them for decode, whether its own graph reads them or not.
+tc_status BatchCheck::check_source_documents() {
+  if (id_ != EntryEncode || !batch_.src_documents) return TC_OK;
+  return check_pointer("src_documents", batch_.src_documents, sizeof(int32_t), message_);
 }
 
 tc_status BatchCheck::mask_values(const uint8_t* mask, bool source) {
@@ -178,6 +188,40 @@ tc_status BatchCheck::ids(Role role, const char* name, int64_t limit, bool sourc
   return TC_OK;
 }
 
+/// Given ones, and those that go on from the cache where nothing is given: within a learned table, never negative.
+tc_status BatchCheck::positions(bool source) {
+  const Role role = source ? RoleSrcPositions : RolePositions;
+  if (!takes(role)) return TC_OK;
+  const int32_t* values = static_cast<const int32_t*>(in_.roles[role]);
+  const int64_t tokens = source ? in_.sizes.S : in_.sizes.T;
+  const int64_t limit = model_.position_rows > 0 ? model_.position_rows : INT32_MAX;
+  for (int64_t b = 0; b < in_.sizes.B; ++b) {
+    for (int64_t t = 0; t < tokens; ++t) {
+      const int64_t position = values ? values[b * tokens + t] : (source ? 0 : in_.next_position(b)) + t;
+      if ((position >= 0 && position < limit) || !in_.real(b, t, source)) continue;
+      return message_.fail(TC_E_ARGUMENT, "%s[%lld,%lld] is %lld%s, expected 0 to %lld",
+                           source ? "src_positions" : "positions", Long{b}, Long{t}, Long{position},
+                           values ? "" : " (it goes on from the last one)", Long{limit - 1});
+    }
+  }
+  return TC_OK;
+}
+
+/// A prefix is decoded in one piece, the row's first: its tokens see each other.
+tc_status BatchCheck::prefix() {
+  const int32_t* values = static_cast<const int32_t*>(in_.roles[RolePrefix]);
+  for (int64_t b = 0; values && b < in_.sizes.B; ++b) {
+    const bool decodes = id_ == EntryDecode, begun = decodes && in_.cached && in_.cached[b] > 0;
+    const int64_t most = !decodes ? in_.sizes.T : begun ? 0 : row_length(in_, b);
+    if (values[b] >= 0 && values[b] <= most) continue;
+    return message_.fail(TC_E_ARGUMENT, "prefix[%lld] is %d, expected 0 to %lld%s", Long{b}, values[b], Long{most},
+                         begun     ? ": the row has begun, and a prefix is decoded whole"
+                         : decodes ? ", what the row brings: a prefix is decoded whole"
+                                   : "");
+  }
+  return TC_OK;
+}
+
 bool BatchCheck::has_token(int64_t row) const {
   for (int64_t t = 0; t < in_.sizes.T; ++t) {
     if (in_.real(row, t, false)) return true;
@@ -229,6 +273,9 @@ tc_status BatchCheck::run() {
   if (status == TC_OK) status = ids(RoleTgt, "tgt", model_.vocab, false);
   if (status == TC_OK) status = ids(RoleSrc, "src", model_.src_vocab, true);
   if (status == TC_OK) status = ids(RoleTypes, "types", model_.types, false);
+  if (status == TC_OK && id_ != EntryEncode) status = positions(false);
+  if (status == TC_OK) status = positions(true);
+  if (status == TC_OK) status = prefix();
   if (status == TC_OK) status = targets();
   return status;
 }
@@ -287,7 +334,13 @@ int64_t row_length(const Inputs& inputs, int64_t row) {
 
 tc_status check_batch(const ModelDesc& model, EntryId entry, const tc_batch* given, Inputs& inputs,
                       Message& message) {
+  const Inputs of_cache = inputs;
   inputs = Inputs{};
+  if (entry == EntryDecode) {
+    inputs.cached = of_cache.cached;
+    inputs.next_positions = of_cache.next_positions;
+    inputs.last_documents = of_cache.last_documents;
+  }
   tc_batch batch;
   const tc_status status = read_struct("batch", given, batch, message);
   if (status != TC_OK) return status;

@@ -1,6 +1,8 @@
 // The key/value cache: reset (with the source encoded), decoding, and what it holds.
 #include <string.h>
 
+#include <type_traits>
+
 #include "runtime/exports.h"
 #include "runtime/objects.h"
 #include "runtime/structs.h"
@@ -8,11 +10,21 @@
 namespace tc {
 
 CacheLayout cache_layout(const ModelDesc& desc, const Sizes& sizes) {
-  const bool source_mask = is_encoder_decoder(desc) && (desc.has_mask || desc.has_lengths);
+  const bool source = is_encoder_decoder(desc);
+  const int64_t of_rows = times(sizes.B, sizeof(int32_t)), of_source = times(sizes.B, sizes.S);
   CacheLayout layout;
-  layout.lengths = align_up(evaluate(desc.code + desc.cache_bytes, sizes));
-  layout.src_mask = plus(layout.lengths, align_up(times(sizes.B, sizeof(int32_t))));
-  layout.bytes = plus(layout.src_mask, source_mask ? align_up(times(sizes.B, sizes.S)) : 0);
+  layout.bytes = align_up(evaluate(desc.code + desc.cache_bytes, sizes));
+  const auto place = [&](bool wanted, int64_t bytes) {
+    if (!wanted) return int64_t{-1};
+    const int64_t at = layout.bytes;
+    layout.bytes = plus(at, align_up(bytes));
+    return at;
+  };
+  layout.lengths = place(true, of_rows);
+  layout.positions = place(desc.has_positions, of_rows);
+  layout.documents = place(desc.has_documents, of_rows);
+  layout.src_mask = place(source && (desc.has_mask || desc.has_lengths), of_source);
+  layout.src_documents = place(source && desc.has_documents, times(of_source, sizeof(int32_t)));
   return layout;
 }
 
@@ -52,20 +64,45 @@ tc_status make_cache(tc_session& session, const Sizes& sizes) {
   session.cache_B = sizes.B;
   session.cache_capacity = sizes.C;
   session.cache_S = is_encoder_decoder(desc) ? sizes.S : 0;
-  session.cache_lengths = reinterpret_cast<int32_t*>(session.cache.data + layout.lengths);
-  session.cache_src_mask = layout.bytes > layout.src_mask
-                               ? reinterpret_cast<uint8_t*>(session.cache.data + layout.src_mask)
-                               : nullptr;
-  memset(session.cache_lengths, 0, static_cast<size_t>(sizes.B) * sizeof(int32_t));
+  const auto place = [&](auto*& pointer, int64_t at) {
+    pointer = at < 0 ? nullptr : reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(session.cache.data + at);
+  };
+  place(session.cache_lengths, layout.lengths);
+  place(session.cache_positions, layout.positions);
+  place(session.cache_documents, layout.documents);
+  place(session.cache_src_mask, layout.src_mask);
+  place(session.cache_src_documents, layout.src_documents);
+  for (int32_t* rows : {session.cache_lengths, session.cache_positions, session.cache_documents}) {
+    if (rows) memset(rows, 0, static_cast<size_t>(sizes.B) * sizeof(int32_t));
+  }
   return TC_OK;
 }
 
-/// Decoding reads the source's mask again and again; the caller's arrays are gone by then.
-void keep_source_mask(tc_session& session, const Inputs& source) {
-  for (int64_t b = 0; session.cache_src_mask && b < source.sizes.B; ++b) {
+/// Decoding reads the source's mask and documents again and again; the caller's arrays are gone by then.
+void keep_source(tc_session& session, const Inputs& source) {
+  const int32_t* documents = source.src_documents;
+  for (int64_t b = 0; b < source.sizes.B; ++b) {
     for (int64_t s = 0; s < source.sizes.S; ++s) {
-      session.cache_src_mask[b * source.sizes.S + s] = source.real(b, s, true);
+      const int64_t at = b * source.sizes.S + s;
+      if (session.cache_src_mask) session.cache_src_mask[at] = source.real(b, s, true);
+      if (session.cache_src_documents) session.cache_src_documents[at] = documents ? documents[at] : 0;
     }
+  }
+}
+
+/// The rows' lengths, next positions and last documents after a decode of these inputs.
+void advance_rows(tc_session& session, const Inputs& inputs) {
+  const int32_t* positions = static_cast<const int32_t*>(inputs.roles[RolePositions]);
+  const int32_t* documents = static_cast<const int32_t*>(inputs.roles[RoleDocuments]);
+  for (int64_t b = 0; b < inputs.sizes.B; ++b) {
+    const int64_t count = row_length(inputs, b), last = b * inputs.sizes.T + count - 1;
+    if (count == 0) continue;
+    session.cache_lengths[b] += static_cast<int32_t>(count);
+    if (session.cache_positions) {
+      session.cache_positions[b] =
+          positions ? positions[last] + 1 : session.cache_positions[b] + static_cast<int32_t>(count);
+    }
+    if (session.cache_documents && documents) session.cache_documents[b] = documents[last];
   }
 }
 
@@ -103,6 +140,12 @@ tc_status check_decode(tc_session& session, const tc_batch* next, Inputs& inputs
     batch.S = session.cache_S;
     batch.src_mask = session.cache_src_mask;
     batch.src_lengths = nullptr;
+    batch.src_documents = session.cache_src_documents;
+  }
+  if (session.cache_B > 0 && batch.B == session.cache_B) {
+    inputs.cached = session.cache_lengths;
+    inputs.next_positions = session.cache_positions;
+    inputs.last_documents = session.cache_documents;
   }
   status = check_batch(desc, EntryDecode, &batch, inputs, session.message);
   if (status == TC_OK && session.cache_B > 0 && inputs.sizes.B != session.cache_B) {
@@ -151,7 +194,7 @@ tc_status reset_cache(tc_session& session, int64_t B, int64_t capacity, const In
     status = need_workspace(session, frame_of(desc, EntryEncode, inputs.sizes, session.options.threads));
   if (status == TC_OK) status = make_cache(session, inputs.sizes);
   if (status != TC_OK || !source) return status;
-  keep_source_mask(session, inputs);
+  keep_source(session, inputs);
   return encode(session, inputs);
 }
 
@@ -176,9 +219,7 @@ tc_status decode_next(tc_session& session, const tc_batch* next, void* logits) {
   run.bindings.roles[RoleOutput] = logits;
   status = execute(session, run, true);
   if (status != TC_OK) return status;
-  for (int64_t b = 0; b < inputs.sizes.B; ++b) {
-    session.cache_lengths[b] += static_cast<int32_t>(row_length(inputs, b));
-  }
+  advance_rows(session, inputs);
   return TC_OK;
 }
 

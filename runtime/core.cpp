@@ -119,6 +119,7 @@ bool CoreCall::bind(EntryId entry) {
 
 bool CoreCall::begin(EntryId entry, const tc_batch* batch) {
   if (ok()) status_ = require_entry(desc(), entry, message_);
+  if (entry == EntryDecode) inputs_.cached = core_.cache_lengths;
   if (ok() && entry != EntryStep) status_ = check_batch(desc(), entry, batch, inputs_, message_);
   if (entry == EntryDecode || entry == EntryEncode) inputs_.sizes.C = core_.capacity;
   return ok() && check_memory(entry) && bind(entry);

@@ -114,13 +114,12 @@ void bind_frame(const Frame& frame, char* memory, const Inputs& inputs, Bindings
   if (frame.held[RoleSrcMask] >= 0 && !inputs.roles[RoleSrcMask]) {
     write_mask(memory + frame.held[RoleSrcMask], s.B, s.S, inputs.src_lengths);
   }
-  const int32_t* cached = static_cast<const int32_t*>(inputs.roles[RoleOffsets]);
   const struct {
     Role role;
     int64_t tokens;
     const int32_t* first;
     int32_t step;
-  } tokens[] = {{RolePositions, s.T, inputs.next_positions ? inputs.next_positions : cached, 1},
+  } tokens[] = {{RolePositions, s.T, inputs.next_positions ? inputs.next_positions : inputs.cached, 1},
                 {RoleDocuments, s.T, inputs.last_documents, 0},
                 {RolePrefix, 1, nullptr, 0},
                 {RoleSrcPositions, s.S, nullptr, 1},

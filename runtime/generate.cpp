@@ -33,6 +33,7 @@ class Generation {
 
  private:
   tc_status check(const tc_batch* given);
+  tc_status check_sliding();
   tc_status check_rows(const tc_batch& batch);
   tc_status check_room(int64_t row, int64_t length);
   tc_status allocate();
@@ -48,6 +49,8 @@ class Generation {
   tc_status draw(int64_t row, const char* logits);
   tc_batch own_batch(int64_t T) const;
   bool past_context() const;
+  void feed_marks(int64_t start, int64_t T, tc_batch& batch);
+  int64_t places(int64_t row, int64_t length) const;
 
   bool encoder_decoder() const { return is_encoder_decoder(desc_); }
   Role own_role() const { return encoder_decoder() ? RoleTgt : RoleTokens; }
@@ -82,6 +85,8 @@ class Generation {
   int32_t* fed_ = nullptr;          // [B,piece or context]: one call's tokens
   uint8_t* fed_mask_ = nullptr;     // likewise; the same as lengths in fed_lengths_
   int32_t* fed_lengths_ = nullptr;  // [B]
+  int32_t* fed_positions_ = nullptr;  // [B,piece], of the prompt, if given
+  int32_t* fed_documents_ = nullptr;
   SamplingScratch scratch_{};
 };
 
@@ -96,6 +101,7 @@ tc_status Generation::check(const tc_batch* given) {
   }
   if (!on_token_) return message.fail(TC_E_ARGUMENT, "on_token is NULL");
   status = read_struct("prompt", given, prompt_, message);
+  if (status == TC_OK && slides()) status = check_sliding();
   if (status == TC_OK && encoder_decoder())
     status = check_batch(desc_, EntryEncode, &prompt_, source_, message);
   if (status != TC_OK) return status;
@@ -108,11 +114,32 @@ tc_status Generation::check(const tc_batch* given) {
   return check_room(0, 1);
 }
 
+tc_status Generation::check_sliding() {
+  const struct {
+    const char* name;
+    const void* pointer;
+  } all[] = {{"positions", prompt_.positions}, {"documents", prompt_.documents}, {"prefix", prompt_.prefix}};
+  for (const auto& input : all) {
+    if (!input.pointer) continue;
+    return session_.message.fail(TC_E_ARGUMENT, "%s is given, but a sliding context has tokens alone", input.name);
+  }
+  return TC_OK;
+}
+
+/// What of the context a row of that length has taken: its tokens, or its positions where a table ends before.
+int64_t Generation::places(int64_t row, int64_t length) const {
+  if (!prompt_.positions || desc_.position_rows == 0) return length;
+  const int64_t given = own_.roles[own_role()] ? row_length(own_, row) : 1;
+  const int64_t next = prompt_.positions[row * T_ + given - 1] + 1 + length - given;
+  return next > length ? next : length;
+}
+
 tc_status Generation::check_room(int64_t row, int64_t length) {
-  if (settings_.context != TC_CONTEXT_ERROR || settings_.max_new <= context() - length) return TC_OK;
+  const int64_t taken = places(row, length);
+  if (settings_.context != TC_CONTEXT_ERROR || settings_.max_new <= context() - taken) return TC_OK;
   return session_.message.fail(TC_E_ARGUMENT,
                                "max_new is %lld, but row %lld has %lld tokens of at most %lld (max_seq)",
-                               Long{settings_.max_new}, Long{row}, Long{length}, Long{context()});
+                               Long{settings_.max_new}, Long{row}, Long{taken}, Long{context()});
 }
 
 tc_status Generation::check_rows(const tc_batch& batch) {
@@ -152,6 +179,8 @@ int64_t Generation::layout(bool place) {
   array(fed_, times(B_, window));
   array(fed_mask_, times(B_, window));
   array(fed_lengths_, B_);
+  array(fed_positions_, prompt_.positions ? times(B_, piece_) : 0);
+  array(fed_documents_, prompt_.documents ? times(B_, piece_) : 0);
   array(scratch_.values, desc_.out_width);
   array(scratch_.weights, desc_.out_width);
   array(scratch_.order, desc_.out_width);
@@ -160,6 +189,9 @@ int64_t Generation::layout(bool place) {
 
 tc_status Generation::allocate() {
   piece_ = kPromptTokens / B_;
+  for (int64_t b = 0; prompt_.prefix && b < B_; ++b) {  // a prefix goes through whole
+    if (piece_ < prompt_.prefix[b]) piece_ = prompt_.prefix[b];
+  }
   if (piece_ > T_) piece_ = T_;
   if (piece_ < 1) piece_ = 1;
   width_ = plus(T_, settings_.max_new);
@@ -177,7 +209,7 @@ void Generation::begin_rows() {
     const int32_t* row = tokens ? tokens + b * T_ : &settings_.bos;
     memcpy(history_ + b * width_, row, static_cast<size_t>(length_[b]) * sizeof(int32_t));
     produced_[b] = 0;
-    ended_[b] = !slides() && length_[b] >= context();
+    ended_[b] = !slides() && places(b, length_[b]) >= context();
   }
 }
 
@@ -210,6 +242,19 @@ tc_batch Generation::own_batch(int64_t T) const {
   return batch;
 }
 
+/// What the prompt says of tokens start..start+T-1 besides their ids. New tokens go on from its last ones.
+void Generation::feed_marks(int64_t start, int64_t T, tc_batch& batch) {
+  if (start == 0) batch.prefix = prompt_.prefix;
+  const auto feed = [&](const int32_t* given, int32_t* fed) -> const int32_t* {
+    for (int64_t b = 0; given && b < B_; ++b) {
+      memcpy(fed + b * T, given + b * T_ + start, static_cast<size_t>(T) * sizeof(int32_t));
+    }
+    return given ? fed : nullptr;
+  };
+  batch.positions = feed(prompt_.positions, fed_positions_);
+  batch.documents = feed(prompt_.documents, fed_documents_);
+}
+
 tc_status Generation::draw(int64_t row, const char* logits) {
   if (ended_[row]) return TC_OK;
   return sample(desc_, logits, settings_, {settings_.seed, settings_.first_row + row, length_[row]}, scratch_, next_[row],
@@ -226,7 +271,8 @@ tc_status Generation::feed_piece(int64_t start, int64_t T) {
     const int64_t left = length_[b] - start;
     fed_lengths_[b] = static_cast<int32_t>(left < 0 ? 0 : left < T ? left : T);
   }
-  const tc_batch batch = own_batch(T);
+  tc_batch batch = own_batch(T);
+  feed_marks(start, T, batch);
   tc_status status = decode_next(session_, &batch, logits_);
   for (int64_t b = 0; status == TC_OK && b < B_; ++b) {
     const int64_t last = length_[b] - 1 - start;
@@ -282,7 +328,7 @@ void Generation::give_out(int64_t row) {
   ++length_[row];
   ++produced_[row];
   const bool stopped = on_token_(user_, row, token) != 0;
-  const bool full = !slides() && length_[row] >= context();
+  const bool full = !slides() && places(row, length_[row]) >= context();
   ended_[row] = stopped || token == settings_.eos || produced_[row] == settings_.max_new || full;
 }
 

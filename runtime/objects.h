@@ -33,11 +33,15 @@ struct tc_session {
   std::atomic<int> busy{0};
   tc::Message message;
 
-  // The cache: the entries' tensors, then lengths i32[B], then the source's mask u8[B,S].
+  // The cache: the entries' tensors, then for each row its length, its next token's position and its last one's
+  // document, then the source's mask and documents (runtime/cache.cpp).
   tc::Block cache;
   int64_t cache_B, cache_capacity, cache_S;  // B 0: the first decode decides
   int32_t* cache_lengths;
-  uint8_t* cache_src_mask;  // null: the model has no masks
+  int32_t* cache_positions;       // [B]; null, as what follows, where the model has no use for them
+  int32_t* cache_documents;       // [B]
+  uint8_t* cache_src_mask;        // [B,S]
+  int32_t* cache_src_documents;   // [B,S]
 };
 
 namespace tc {
@@ -97,9 +101,9 @@ Executor executor_of(const ModelDesc& desc, const tc_options& options, Pool* poo
 // ----------------------------------------------------------------------------------------------------------
 int64_t model_bytes();
 int64_t session_bytes(const ModelDesc& desc);
-/// Bytes of a cache with its lengths and source mask, and where these are.
+/// Bytes of a cache with what is kept beside the entries' tensors, and where that is; -1: nowhere.
 struct CacheLayout {
-  int64_t lengths, src_mask, bytes;
+  int64_t lengths, positions, documents, src_mask, src_documents, bytes;
 };
 CacheLayout cache_layout(const ModelDesc& desc, const Sizes& sizes);
 /// B, T, S of a call as an entry's programs see them: capacity only in decoding, S only with a source.

@@ -125,6 +125,7 @@ struct ModelDesc {
   int64_t fixed_batch, fixed_seq, fixed_src_seq;   // 0: free
   int32_t has_mask, has_lengths, memory_input, causal;
   int32_t has_positions, has_documents, has_prefix, has_weights;
+  int64_t position_rows;     // of a learned table in which positions are looked up, or 0
   int64_t parameter_block;   // elements, with padding
   int64_t gradient_block;    // elements of the gradients and of each moment: parameters that move come first
   int32_t param_count, kernel_count, constant_count, cache_count;

@@ -30,6 +30,29 @@ int64_t id_range(const ir::Module& module, const std::string& name) {
   return vocab;
 }
 
+/// Documents one after the other, positions that mostly grow by one, prefixes of up to half a row.
+void fill_token_input(const ir::Module& module, const std::string& name, ir::Tensor& tensor, int64_t tokens,
+                      Random& random) {
+  const int64_t limit = module.facts.integer("max_seq", 0);
+  if (name == "prefix") {
+    for (double& value : tensor.data) value = static_cast<double>(random.below(tokens / 2 + 1));
+    return;
+  }
+  const bool documents = name.ends_with("documents");
+  for (int64_t row = 0; row < tensor.rows(); ++row) {
+    int64_t value = documents ? 0 : random.below(2);
+    for (int64_t t = 0; t < tensor.width(); ++t) {
+      tensor.row(row)[t] = static_cast<double>(value);
+      value += documents ? random.below(4) == 0 : 1 + (random.below(4) == 0);
+      if (!documents && limit > 0 && value >= limit) value = 0;
+    }
+  }
+}
+
+bool is_token_input(const std::string& name) {
+  return name == "prefix" || name.ends_with("positions") || name.ends_with("documents");
+}
+
 ir::Tensor random_input(const ir::Module& module, const std::string& name, const ir::Type& type,
                         const ir::Point& point, bool padded, Random& random) {
   std::vector<int64_t> shape = ir::shape_at(type, point);
@@ -41,6 +64,10 @@ ir::Tensor random_input(const ir::Module& module, const std::string& name, const
   }
   if (name == "dropout") {  // the first call of a model with seed 0
     tensor[4] = 1;
+    return tensor;
+  }
+  if (is_token_input(name)) {
+    fill_token_input(module, name, tensor, point[ir::Symbol::T], random);
     return tensor;
   }
   const bool ids = type.dtype == ir::DType::I32;
@@ -94,6 +121,13 @@ Inputs without_padding(Inputs inputs) {
   return inputs;
 }
 
+Inputs with_short_prefixes(Inputs inputs) {
+  if (const auto prefix = inputs.find("prefix"); prefix != inputs.end()) {
+    for (double& length : prefix->second.data) length = std::min(length, 1.0);
+  }
+  return inputs;
+}
+
 const void* Batch::keep(const ir::Tensor& tensor, int real_bytes) {
   std::vector<uint8_t>& bytes = storage_.emplace_back();
   switch (tensor.dtype) {
@@ -126,6 +160,11 @@ Batch::Batch(const tc_info& info, const Inputs& inputs, const ir::Point& point) 
   batch.tgt = given("tgt");
   batch.memory = given("memory");
   batch.types = static_cast<const int32_t*>(given("types"));
+  batch.positions = static_cast<const int32_t*>(given("positions"));
+  batch.documents = static_cast<const int32_t*>(given("documents"));
+  batch.prefix = static_cast<const int32_t*>(given("prefix"));
+  batch.src_positions = static_cast<const int32_t*>(given("src_positions"));
+  batch.src_documents = static_cast<const int32_t*>(given("src_documents"));
   grad_output = given("grad_output");
 
   // Padding is on the right, so lengths say the same as masks where only those are declared.
@@ -172,6 +211,9 @@ tc_batch Batch::slice(const tc_info& info, int64_t first, int64_t count) {
   part.x = columns(batch.x, hidden);
   part.tgt = columns(batch.tgt, info.inputs & TC_INPUT_TGT_IS_FLOAT ? hidden : 4);
   part.types = static_cast<const int32_t*>(columns(batch.types, 4));
+  part.positions = static_cast<const int32_t*>(columns(batch.positions, 4));
+  part.documents = static_cast<const int32_t*>(columns(batch.documents, 4));
+  if (first == 0) part.prefix = batch.prefix;
   return part;
 }
 

@@ -12,8 +12,8 @@
 
 namespace tfc::tools {
 
-/// By the names of the IR's inputs: tokens, x, src, tgt, memory, types, mask, src_mask, targets, grad_output,
-/// mean.
+/// By the names of the IR's inputs: tokens, x, src, tgt, memory, types, mask, src_mask, positions, documents, prefix,
+/// src_positions, src_documents, targets, grad_output, mean.
 using Inputs = std::map<std::string, ir::Tensor>;
 
 /// What the entries of `module` (phase joint or later) take at `point`. With `padded`, rows end in padding of
@@ -22,6 +22,9 @@ Inputs random_inputs(const ir::Module& module, const ir::Point& point, uint64_t 
 
 /// Without the padding: masks of ones.
 Inputs without_padding(Inputs inputs);
+
+/// Prefixes of one token at most, which any first part of a row may bring through the cache.
+Inputs with_short_prefixes(Inputs inputs);
 
 /// The same as a library takes it; owns the memory that `batch` points to.
 class Batch {

@@ -86,7 +86,7 @@ std::vector<const ir::Parameter*> Verification::parameters_to_differentiate() co
 /// Two splits of the tokens through the cache against one forward without padding.
 void Verification::decode() {
   const int64_t T = point_[Symbol::T], B = point_[Symbol::B];
-  const Inputs inputs = without_padding(inputs_);
+  const Inputs inputs = with_short_prefixes(without_padding(inputs_));
   Batch whole(model_.info(), inputs, point_);
   const int64_t row = model_.info().out_width * model_.info().real_bytes;
   std::vector<uint8_t> expected(static_cast<size_t>(B * T * row)), part(expected.size());

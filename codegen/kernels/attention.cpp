@@ -17,7 +17,7 @@
 #include <limits>
 #include <optional>
 
-#include "codegen/kernels/attention_parts.h"
+#include "codegen/kernels/attention_sight.h"
 #include "codegen/math.h"
 
 namespace tfc::codegen {
@@ -30,19 +30,21 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr int64_t kFewQueries = 4;
 
-enum Slot { kQ, kK, kV, kMask, kOffsets, kO, kLse, kT, kS, kQStride, kKStride, kVStride, kOStride,
-            kDropoutKeys, kDropoutPlace /* with dropout only */ };
+enum Slot { kQ, kK, kV, kMask, kOffsets, kO, kLse, kT, kS, kQStride, kKStride, kVStride, kOStride, kSlots };
+enum RingSlot { kNewK, kNewV, kNewKStride, kNewVStride };  // after the sight's
 
 struct AttentionEmitter {
   KernelBuilder& k;
   const int64_t H, G, E;
   const double scale;
-  const bool causal, masked, offset;
+  const bool masked, offset, ring;
+  const SightSettings set;
   const AttentionTile tile;
   std::optional<WeightDropout> drop;
+  const int ring_slot, dropout_slot;
 
-  // scratch
-  Ptr qt, keys, st, ot, rows, m, l, numbers;
+  // scratch; values: of a block, where keys and values are rings
+  Ptr qt, keys, st, ot, rows, m, l, numbers, values, marks;
   // the current task
   Val b, head, q0, queries;
 
@@ -52,10 +54,13 @@ struct AttentionEmitter {
         G(a.integer("kv_heads")),
         E(a.integer("head_dim")),
         scale(a.real("scale")),
-        causal(a.flag("causal")),
         masked(a.flag("mask")),
         offset(a.flag("offsets")),
-        tile(attention_tile(k.target(), k.real())) {
+        ring(a.flag("ring")),
+        set(a),
+        tile(attention_tile(k.target(), k.real())),
+        ring_slot(kSlots + (set.plain() ? 0 : kSightSlots)),
+        dropout_slot(ring_slot + (ring ? 4 : 0)) {
     Ptr next = k.scratch(k.real());
     auto take = [&](int64_t elements) {
       const Ptr piece = next;
@@ -71,6 +76,8 @@ struct AttentionEmitter {
     l = take(kTileQueries);
     numbers = {take(kMostBlockKeys * 8 / ir::dtype_bytes(k.real())).base, k.ir().getInt64Ty()};
     if (a.has("dropout")) drop.emplace(k, a.real("dropout"), take(2 * kTileQueries));
+    if (set.marks()) marks = {take(kSightMarks * 4 / ir::dtype_bytes(k.real())).base, k.ir().getInt32Ty()};
+    if (ring) values = take(kMostBlockKeys * E);
   }
 
   Ptr column(Ptr matrix, Val row, Val first, int vector) {
@@ -91,23 +98,59 @@ struct AttentionEmitter {
     return k.at(k.pointer(slot), (b * k.integer(kT) + q0) * k.integer(stride_slot) + head * E);
   }
 
-  Visibility visibility() {
-    const Val S = k.integer(kS);
-    if (offset) {
-      const Val cached = k.to_index(k.load(k.pointer(kOffsets, DType::I32), b));
-      return {k, causal, causal ? cached + q0 + 1 : cached, S};
-    }
-    return {k, causal, causal ? S - k.integer(kT) + q0 + 1 : S, S};
+  Val cached() { return k.to_index(k.load(k.pointer(kOffsets, DType::I32), b)); }
+
+  /// Key s of a ring: at slot s mod S while it is from before this call, which brings the others. A block wraps
+  /// round once at most.
+  KeyRows ring_rows(const KeyBlock& block, int slot, int stride_slot, int fresh) {
+    const Val S = k.integer(kS), old = cached(), turn = block.first - block.first % S;
+    const Ptr from = key_rows(slot, stride_slot);
+    const Val group = head / (H / G), stride = k.integer(ring_slot + kNewKStride + fresh);
+    const Ptr brought = k.at(k.pointer(ring_slot + kNewK + fresh), b * k.integer(kT) * stride + group * E);
+    return [=, this](Val key) {
+      const Val place = key - turn, kept = k.select(place < S, place, place - S);
+      const Ptr then = k.at(from, kept * k.integer(stride_slot)), now = k.at(brought, (key - old) * stride);
+      return Ptr{k.ir().CreateSelect((key < old).raw(), then.base, now.base), then.element};
+    };
+  }
+  KeyRows rows_of(const KeyBlock& block, int slot, int stride_slot) {
+    if (ring) return ring_rows(block, slot, stride_slot, slot - kK);
+    const Ptr from = key_rows(slot, stride_slot);
+    return [=, this](Val key) { return k.at(from, key * k.integer(stride_slot)); };
   }
 
-  void scores(const KeyBlock& block, const Visibility& sees, Val count, Val first, int vectors) {
+  /// The block's values: where they are, or packed.
+  struct Values {
+    Ptr base;
+    Val stride;
+  };
+  Values values_of(const KeyBlock&) {
+    if (ring) return {values, k.index(E)};
+    return {key_rows(kV, kVStride), k.integer(kVStride)};
+  }
+  Val value_row(const KeyBlock& block, Val row) { return ring ? row : block.key(row); }
+
+  Sight sight() {
+    Sight sees(k, set, kSlots, marks);
+    const Val S = k.integer(kS), T = k.integer(kT);
+    Sight::Tile of{b, head, q0, queries, T, {}, {}, S};
+    const Val old = offset ? cached() : Val{};
+    if (sees.needs_own()) of.own = offset ? old + q0 : S - T + q0;
+    of.end = offset ? old : S;
+    if (ring) of.keys = old + T;
+    sees.begin_tile(of);
+    return sees;
+  }
+
+  void scores(const KeyBlock& block, const Sight& sees, Val count, Val first, int vectors) {
     k.loop("scores", k.index(0), count, tile.rows, [&](Val key) {
       TileProduct product{tile.rows, vectors, tile.lanes, {}, {}, {}, {}, {}};
       product.left = [&](Val e, int row) { return k.load(keys, (key + row) * E + e); };
       product.right = [&](Val e, int v) { return load(qt, e, first, v); };
       product.finish = [&](int row, int v, Val s) {
-        if (causal) {
-          const Val seen = sees.lane_sees(block.key(key + row), first + v * tile.lanes, tile.lanes);
+        s = sees.with_distance(s, key + row, first + v * tile.lanes, tile.lanes);
+        if (set.partial()) {
+          const Val seen = sees.lanes_see(block, key + row, first + v * tile.lanes, tile.lanes);
           s = k.select(seen, s, k.number(-kInfinity));
         }
         k.store(column(st, key + row, first, v), k.index(0), s);
@@ -148,13 +191,13 @@ struct AttentionEmitter {
   }
 
   /// o' = a o + p v. With a guard where some lanes do not see all keys: what stands there may be NaN.
-  void outputs(const KeyBlock& block, const Visibility& sees, Val count, Val first,
+  void outputs(const KeyBlock& block, const Sight& sees, Val count, Val first,
                const std::vector<Val>& rescale, bool guarded) {
-    const Ptr values = key_rows(kV, kVStride);
+    const Values from = values_of(block);
     for_row_groups(k, E, tile.rows, [&](Val e, int height) {
       TileProduct product{height, static_cast<int>(rescale.size()), tile.lanes, {}, {}, {}, {}, {}};
       product.left = [&](Val key, int row) {
-        return k.load(values, block.key(key) * k.integer(kVStride) + e + row);
+        return k.load(from.base, value_row(block, key) * from.stride + e + row);
       };
       product.right = [&](Val key, int v) { return load(st, key, first, v); };
       product.start = [&](int row, int v) {
@@ -162,7 +205,7 @@ struct AttentionEmitter {
       };
       if (guarded) {
         product.guard = [&](Val key, int v) {
-          return sees.lane_sees(block.key(key), first + v * tile.lanes, tile.lanes);
+          return sees.lanes_see(block, key, first + v * tile.lanes, tile.lanes);
         };
       }
       product.finish = [&](int row, int v, Val o) { k.store(column(ot, e + row, first, v), k.index(0), o); };
@@ -170,17 +213,17 @@ struct AttentionEmitter {
     });
   }
 
-  void block_columns(const KeyBlock& block, const Visibility& sees, Val first, int vectors) {
+  void block_columns(const KeyBlock& block, const Sight& sees, Val first, int vectors) {
     // Keys past the last query's limit are nobody's in these columns.
     Val count = block.count;
     const Val last_query = k.min(first + vectors * tile.lanes, queries) - 1;
-    if (causal && !masked) count = k.max(k.min(count, sees.limit(last_query) - block.first), k.index(0));
+    if (set.interval() && !masked) count = k.max(k.min(count, sees.limit(last_query) - block.first), k.index(0));
     k.if_(count > 0, [&] {
       scores(block, sees, count, first, vectors);
       const std::vector<Val> rescale = weights(block, count, first, vectors);
-      if (!causal) return outputs(block, sees, count, first, rescale, false);
+      if (!set.partial()) return outputs(block, sees, count, first, rescale, false);
       k.if_(
-          block.key(count - 1) < sees.limit(first),
+          sees.all_see(block, count, first, last_query),
           [&] { outputs(block, sees, count, first, rescale, false); },
           [&] { outputs(block, sees, count, first, rescale, true); });
     });
@@ -201,14 +244,15 @@ struct AttentionEmitter {
     });
   }
 
-  void many_queries(const Visibility& sees, Ptr mask) {
-    const Val q_stride = k.integer(kQStride), end = sees.limit(queries - 1);
+  void many_queries(Sight& sees, Ptr mask) {
+    const Val q_stride = k.integer(kQStride);
     transpose_in(k, qt, query_rows(kQ, kQStride), q_stride, E, queries, tile.lanes, scale);
     k.zero(ot, k.index(padded(E) * kTileQueries));
     k.zero(l, k.index(kTileQueries));
     k.vector_loop("m", k.index(kTileQueries), [&](Lane lane) { k.store(m, lane, k.number(-kInfinity)); });
-    for_blocks(end, mask, [&](const KeyBlock& block) {
-      pack_keys(k, block, keys, key_rows(kK, kKStride), k.integer(kKStride), E);
+    for_blocks(sees, mask, [&](const KeyBlock& block) {
+      pack_keys(k, block, keys, rows_of(block, kK, kKStride), E);
+      if (ring) pack_keys(k, block, values, rows_of(block, kV, kVStride), E);
       for_columns(k, queries, tile.lanes,
                   [&](Val first, int vectors) { block_columns(block, sees, first, vectors); });
     });
@@ -219,26 +263,39 @@ struct AttentionEmitter {
   // ------------
 
   /// The scores of one query, four vectors of keys at a time.
-  void row_scores(Ptr q, Val count) {
+  void row_scores(const Sight& sees, Val query, Val count) {
+    const Ptr q = k.at(qt, query * padded(E));
     k.loop("scores", k.index(0), count, 4 * tile.lanes, [&](Val first) {
       TileProduct product{1, 4, tile.lanes, {}, {}, {}, {}, {}};
       product.left = [&](Val e, int) { return k.load(q, e); };
       product.right = [&](Val e, int v) {
         return k.load_vector(keys, e * kMostBlockKeys + first + v * tile.lanes, tile.lanes);
       };
-      product.finish = [&](int, int v, Val s) { k.store(st, first + v * tile.lanes, s); };
+      product.finish = [&](int, int v, Val s) {
+        const Val row = first + v * tile.lanes;
+        s = sees.with_distance_of_rows(s, row, query, tile.lanes);
+        if (set.documents) s = k.select(sees.rows_in_document(row, query, tile.lanes), s, k.number(-kInfinity));
+        k.store(st, row, s);
+      };
       tile_product(k, "qk", k.index(E), 4, product);
     });
   }
 
+  /// Rows of a block that one query sees: all from `from` on, or those of its document.
+  struct RowsSeen {
+    const KeyBlock& block;
+    const Sight& sees;
+    Val query, from, count;
+  };
+
   /// o' = a o + p v for `vectors` vectors of e; the last one may be partial.
-  void row_outputs(const KeyBlock& block, Val count, Ptr o, Val a, int64_t first, int vectors) {
-    const Ptr values = key_rows(kV, kVStride);
+  void row_outputs(const RowsSeen& seen, Ptr o, Val a, int64_t first, int vectors) {
+    const Values values_at = values_of(seen.block);
     TileProduct product{1, vectors, tile.lanes, {}, {}, {}, {}, {}};
-    product.left = [&](Val key, int) { return k.load(st, key); };
+    product.left = [&](Val key, int) { return k.load(st, seen.from + key); };
     product.right = [&](Val key, int v) {
       const int64_t e = first + v * tile.lanes;
-      const Ptr row = k.at(values, block.key(key) * k.integer(kVStride));
+      const Ptr row = k.at(values_at.base, value_row(seen.block, seen.from + key) * values_at.stride);
       if (e + tile.lanes <= E) return k.load_vector(row, k.index(e), tile.lanes);
       return k.load_vector(row, k.index(e), tile.lanes, k.first_lanes_mask(k.index(E - e), tile.lanes));
     };
@@ -246,36 +303,44 @@ struct AttentionEmitter {
       return k.load_vector(o, k.index(first + v * tile.lanes), tile.lanes) * a;
     };
     product.finish = [&](int, int v, Val sum) { k.store(o, k.index(first + v * tile.lanes), sum); };
-    tile_product(k, "pv", count, 2, product);
+    if (set.documents) {
+      product.guard = [&](Val key, int) {
+        return k.splat(seen.sees.rows_in_document(seen.from + key, seen.query, 1), tile.lanes);
+      };
+    }
+    tile_product(k, "pv", seen.count, 2, product);
   }
 
-  void row_block(const KeyBlock& block, const Visibility& sees, Val query) {
-    const Val count = masked ? block.count : k.min(block.count, sees.limit(query) - block.first);
-    k.if_(count > 0, [&] {
-      const Ptr o = k.at(ot, query * padded(E));
-      row_scores(k.at(qt, query * padded(E)), count);
+  void row_block(const KeyBlock& block, const Sight& sees, Val query) {
+    const Val end = masked ? block.count : k.min(block.count, sees.limit(query) - block.first);
+    const Val from = set.window > 0 ? k.max(sees.begin(query) - block.first, k.index(0)) : k.index(0);
+    const RowsSeen seen{block, sees, query, from, end - from};
+    k.if_(seen.count > 0, [&] {
+      const Ptr o = k.at(ot, query * padded(E)), p = k.at(st, from);
+      row_scores(sees, query, end);
       const Val old = k.load(m, query);
-      const Val now = k.max(old, k.maximum("max", count, [&](Lane key) { return k.load(st, key); }));
+      const Val now = k.max(old, k.maximum("max", seen.count, [&](Lane key) { return k.load(p, key); }));
       const Val base = k.select(now == -kInfinity, k.number(0), now), a = exp_nonpositive(old - base);
-      k.vector_loop("exp", count,
-                    [&](Lane key) { k.store(st, key, exp_nonpositive(k.load(st, key) - base)); });
+      k.vector_loop("exp", seen.count,
+                    [&](Lane key) { k.store(p, key, exp_nonpositive(k.load(p, key) - base)); });
       Var sum = k.var(k.load(l, query) * a);
-      k.loop("sum", count, [&](Val key) { sum.set(sum.get() + k.load(st, key)); });
+      k.loop("sum", seen.count, [&](Val key) { sum.set(sum.get() + k.load(p, key)); });
       if (drop) {
-        k.vector_loop("drop", count, [&](Lane key) {
-          k.store(st, key, k.select(drop->keeps(query, block, key), k.load(st, key), k.number(0)));
+        k.vector_loop("drop", seen.count, [&](Lane key) {
+          const Lane row{from + key.start, key.mask};
+          k.store(p, key, k.select(drop->keeps(query, block, row), k.load(p, key), k.number(0)));
         });
       }
       k.store(m, query, now);
       k.store(l, query, sum);
       const int64_t vectors = (E + tile.lanes - 1) / tile.lanes;
       for (int64_t v = 0; v < vectors; v += 8) {
-        row_outputs(block, count, o, a, v * tile.lanes, static_cast<int>(std::min<int64_t>(8, vectors - v)));
+        row_outputs(seen, o, a, v * tile.lanes, static_cast<int>(std::min<int64_t>(8, vectors - v)));
       }
     });
   }
 
-  void few_queries(const Visibility& sees, Ptr mask) {
+  void few_queries(Sight& sees, Ptr mask) {
     const Ptr q = query_rows(kQ, kQStride), o = query_rows(kO, kOStride);
     k.zero(ot, queries * padded(E));
     k.loop("query", queries, [&](Val i) {
@@ -284,9 +349,10 @@ struct AttentionEmitter {
       k.store(m, i, k.number(-kInfinity));
       k.store(l, i, k.number(0));
     });
-    for_blocks(sees.limit(queries - 1), mask, [&](const KeyBlock& block) {
+    for_blocks(sees, mask, [&](const KeyBlock& block) {
       k.if_(block.count > 0, [&] {
-        transpose_keys(k, block, keys, key_rows(kK, kKStride), k.integer(kKStride), E, tile.lanes);
+        transpose_keys(k, block, keys, rows_of(block, kK, kKStride), E, tile.lanes);
+        if (ring) pack_keys(k, block, values, rows_of(block, kV, kVStride), E);
         k.loop("query", queries, [&](Val i) { row_block(block, sees, i); });
       });
     });
@@ -300,10 +366,12 @@ struct AttentionEmitter {
     });
   }
 
-  void for_blocks(Val end, Ptr mask, const std::function<void(const KeyBlock&)>& body) {
-    k.loop("block", k.index(0), end, tile.block_keys, [&](Val first) {
+  void for_blocks(Sight& sees, Ptr mask, const std::function<void(const KeyBlock&)>& body) {
+    const Val end = sees.limit(queries - 1);
+    k.loop("block", sees.first_block(tile.block_keys), end, tile.block_keys, [&](Val first) {
       const Val range = k.min(end - first, k.index(tile.block_keys));
-      body(gather_keys(k, first, range, mask, numbers, masked));
+      const KeyBlock block = gather_keys(k, first, range, mask, numbers, masked);
+      sees.in_block(block, [&] { body(block); });
     });
   }
 
@@ -314,40 +382,53 @@ struct AttentionEmitter {
     b = number / (tiles * H);
     queries = k.min(k.integer(kT) - q0, k.index(kTileQueries));
     if (drop) {
-      drop->load(k.pointer(kDropoutKeys, DType::I32), b * k.integer(kT) + q0, queries, k.integer(kDropoutPlace), head);
+      drop->load(k.pointer(dropout_slot, DType::I32), b * k.integer(kT) + q0, queries, k.integer(dropout_slot + 1),
+                 head);
     }
-    const Visibility sees = visibility();
+    Sight sees = sight();
     const Ptr mask = masked ? k.at(k.pointer(kMask, DType::U8), b * k.integer(kS)) : Ptr{};
-    if (causal && masked) return many_queries(sees, mask);  // a row's keys are not a range of its block's
+    if (set.interval() && masked) return many_queries(sees, mask);  // a row's keys are not a range of its block's
     k.if_(
         queries <= kFewQueries, [&] { few_queries(sees, mask); }, [&] { many_queries(sees, mask); });
   }
 };
 
-/// attention {heads, kv_heads, head_dim, scale, causal, mask, offsets, dropout?}
-/// slots: q, k, v, key mask, offsets, o, lse (or null), T, S, strides of q, k, v, o; with dropout keys, place. tasks = B * H * tiles of
-/// T.
+/// attention {heads, kv_heads, head_dim, scale, causal, mask, offsets; window, after, prefix, documents, alibi,
+/// positions; ring; dropout?}
+/// slots: q, k, v, key mask, offsets, o, lse (or null), T, S, strides of q, k, v, o; unless the sight is plain
+/// SightSlots; ring: new k, new v and their strides; dropout: keys, place. tasks = B * H * tiles of T.
 llvm::Function* emit_attention(KernelBuilder& k, const ir::KernelSpec& spec) {
   AttentionEmitter emitter(k, spec.attributes);
   k.for_tasks([&](Val task) { emitter.task(task); });
   return k.finish();
 }
 
-/// cache_append {width, chunk}   slots: rows B*T, cache, rows, offsets, mask (or null), T, C, stride of rows
-/// Real row (b,t) goes to slot offsets[b] + t of the cache [B, C, width]; a slot past its end is nobody's.
+/// cache_append {width, chunk, ids, ring}   slots: rows B*T, cache, rows, offsets, mask (or null), T, C, stride of rows
+/// Real row (b,t) goes to slot offsets[b] + t of the cache [B, C, width]; a slot past its end is nobody's. ring: slots
+/// count round, and the row that is the last one to want a slot gets it. ids: of i32.
 llvm::Function* emit_cache_append(KernelBuilder& k, const ir::KernelSpec& spec) {
+  const bool ring = spec.attributes.flag("ring");
+  const DType element = spec.attributes.flag("ids") ? DType::I32 : k.real();
   const Val width = k.index(spec.attributes.integer("width"));
   const int64_t chunk = spec.attributes.integer("chunk");
   const Val T = k.integer(5), C = k.integer(6);
   k.for_tasks([&](Val task) {
     k.loop("row", task * chunk, k.min((task + 1) * chunk, k.integer(0)), 1, [&](Val row) {
-      const Val b = row / T, slot = k.to_index(k.load(k.pointer(3, DType::I32), b)) + row % T;
+      const Val b = row / T, place = k.to_index(k.load(k.pointer(3, DType::I32), b)) + row % T;
+      const Val slot = ring ? place % C : place;
       const Ptr mask = k.pointer(4, DType::U8);
       Var wanted = k.var(slot < C);
       k.if_(!k.is_null(mask), [&] { wanted.set(wanted.get() & (k.load(mask, row) != 0)); });
+      if (ring) {
+        k.if_(row % T + C < T, [&] {
+          Var later = k.var(k.constant(DType::U8, 1));
+          k.if_(!k.is_null(mask), [&] { later.set(k.load(mask, row + C)); });
+          wanted.set(wanted.get() & (later.get() == 0));
+        });
+      }
       k.if_(wanted, [&] {
-        const Ptr from = k.at(k.pointer(2), row * k.integer(7)),
-                  to = k.at(k.pointer(1), (b * C + slot) * width);
+        const Ptr from = k.at(k.pointer(2, element), row * k.integer(7)),
+                  to = k.at(k.pointer(1, element), (b * C + slot) * width);
         k.vector_loop("copy", width, [&](Lane lane) { k.store(to, lane, k.load(from, lane)); });
       });
     });

@@ -7,8 +7,9 @@
 // Blocks and tiles are those of the forward kernel. Invisible keys are not read and get zeros.
 #include <limits>
 #include <optional>
+#include <tuple>
 
-#include "codegen/kernels/attention_parts.h"
+#include "codegen/kernels/attention_sight.h"
 #include "codegen/math.h"
 
 namespace tfc::codegen {
@@ -40,20 +41,20 @@ enum Slot {
   kDqStride,
   kDkStride,
   kDvStride,
-  kDropoutKeys,
-  kDropoutPlace  // with dropout only
+  kSlots
 };
 
 struct AttentionGradEmitter {
   KernelBuilder& k;
   const int64_t H, G, E, width;  // width: E padded to whole vectors
   const double scale;
-  const bool causal, masked, apart;
+  const bool masked, apart;
+  const SightSettings set;
   const AttentionTile tile;
   std::optional<WeightDropout> drop;
 
   // scratch: [e, query], [query, e], [key, e], [key, query], [query]
-  Ptr qt, dot, dqt, q_rows, do_rows, rows, keys, values, products, pt, dst, lse, means, numbers;
+  Ptr qt, dot, dqt, q_rows, do_rows, rows, keys, values, products, pt, dst, lse, means, numbers, marks;
   // the current task and tile
   Val b, group, head, q0, queries;
 
@@ -64,9 +65,9 @@ struct AttentionGradEmitter {
         E(a.integer("head_dim")),
         width(padded(E)),
         scale(a.real("scale")),
-        causal(a.flag("causal")),
         masked(a.flag("mask")),
         apart(a.flag("apart")),
+        set(a),
         tile(attention_tile(k.target(), k.real())) {
     Ptr next = k.scratch(k.real());
     auto take = [&](int64_t elements) {
@@ -80,6 +81,7 @@ struct AttentionGradEmitter {
     for (Ptr* p : {&lse, &means}) *p = take(kTileQueries);
     numbers = {take(kMostBlockKeys * 8 / ir::dtype_bytes(k.real())).base, k.ir().getInt64Ty()};
     if (a.has("dropout")) drop.emplace(k, a.real("dropout"), take(2 * kTileQueries));
+    if (set.marks()) marks = {take(kSightMarks * 4 / ir::dtype_bytes(k.real())).base, k.ir().getInt32Ty()};
   }
 
   Ptr column(Ptr matrix, Val row, Val first, int vector) {
@@ -151,18 +153,20 @@ struct AttentionGradEmitter {
   }
 
   /// p in place of the scores, as dropout left it, and ds in place of do v.
-  void weights(const KeyBlock& block, const Visibility& sees, Val count, Val first, int vectors) {
+  void weights(const KeyBlock& block, const Sight& sees, Val count, Val first, int vectors) {
     for (int v = 0; v < vectors; ++v) {
       const Val log_sum = load(lse, k.index(0), first, v), mean = load(means, k.index(0), first, v);
       k.loop("exp", count, [&](Val key) {
-        Val s = load(pt, key, first, v), dp = load(dst, key, first, v), keeps;
+        const Val query = first + v * tile.lanes;
+        Val s = sees.with_distance(load(pt, key, first, v), key, query, tile.lanes);
+        Val dp = load(dst, key, first, v), keeps;
         if (drop) {
-          keeps = drop->keeps(block.key(key), first + v * tile.lanes, tile.lanes);
+          keeps = drop->keeps(block.key(key), query, tile.lanes);
           dp = k.select(keeps, dp * drop->scale(), k.number(0));
         }
         Val slope = dp - mean;
-        if (causal) {
-          const Val seen = sees.lane_sees(block.key(key), first + v * tile.lanes, tile.lanes);
+        if (set.partial()) {
+          const Val seen = sees.lanes_see(block, key, query, tile.lanes);
           s = k.select(seen, s, k.number(-kInfinity));
           slope = k.select(seen, slope, k.number(0));
         }
@@ -175,7 +179,7 @@ struct AttentionGradEmitter {
   }
 
   /// dq += ds k, as [e, query].
-  void add_dq(const KeyBlock& block, const Visibility& sees, Val count, Val first, int vectors,
+  void add_dq(const KeyBlock& block, const Sight& sees, Val count, Val first, int vectors,
               bool guarded) {
     for_row_groups(k, E, tile.rows, [&](Val e, int height) {
       TileProduct product{height, vectors, tile.lanes, {}, {}, {}, {}, {}};
@@ -184,7 +188,7 @@ struct AttentionGradEmitter {
       product.start = [&](int row, int v) { return load(dqt, e + row, first, v); };
       if (guarded) {
         product.guard = [&](Val key, int v) {
-          return sees.lane_sees(block.key(key), first + v * tile.lanes, tile.lanes);
+          return sees.lanes_see(block, key, first + v * tile.lanes, tile.lanes);
         };
       }
       product.finish = [&](int row, int v, Val sum) {
@@ -218,16 +222,20 @@ struct AttentionGradEmitter {
     });
   }
 
-  void key_block(const KeyBlock& block, const Visibility& sees) {
-    pack_keys(k, block, keys, key_rows(kK, kKStride), k.integer(kKStride), E);
-    pack_keys(k, block, values, key_rows(kV, kVStride), k.integer(kVStride), E);
+  void key_block(const KeyBlock& block, const Sight& sees) {
+    for (auto [to, slot, stride] : {std::tuple(keys, kK, kKStride), std::tuple(values, kV, kVStride)}) {
+      const Ptr from = key_rows(slot, stride);
+      const Val step = k.integer(stride);
+      pack_keys(k, block, to, [&](Val key) { return k.at(from, key * step); }, E);
+    }
     for_columns(k, queries, tile.lanes, [&](Val first, int vectors) {
       by_keys("qk", pt, keys, qt, block.count, first, vectors);
       by_keys("dov", dst, values, dot, block.count, first, vectors);
       weights(block, sees, block.count, first, vectors);
-      if (!causal) return add_dq(block, sees, block.count, first, vectors, false);
+      if (!set.partial()) return add_dq(block, sees, block.count, first, vectors, false);
+      const Val last = k.min(first + vectors * tile.lanes, queries) - 1;
       k.if_(
-          block.key(block.count - 1) < sees.limit(first),
+          sees.all_see(block, block.count, first, last),
           [&] { add_dq(block, sees, block.count, first, vectors, false); },
           [&] { add_dq(block, sees, block.count, first, vectors, true); });
     });
@@ -239,14 +247,17 @@ struct AttentionGradEmitter {
     const Val S = k.integer(kS);
     load_queries();
     if (drop) {
-      drop->load(k.pointer(kDropoutKeys, DType::I32), b * k.integer(kT) + q0, queries, k.integer(kDropoutPlace), head);
+      const int slot = kSlots + (set.plain() ? 0 : kSightSlots);
+      drop->load(k.pointer(slot, DType::I32), b * k.integer(kT) + q0, queries, k.integer(slot + 1), head);
     }
-    const Visibility sees{k, causal, causal ? S - k.integer(kT) + q0 + 1 : S, S};
+    Sight sees(k, set, kSlots, marks);
+    const Val T = k.integer(kT);
+    sees.begin_tile({b, head, q0, queries, T, sees.needs_own() ? S - T + q0 : Val{}, S, S});
     const Val end = sees.limit(queries - 1);
-    k.loop("block", k.index(0), end, tile.block_keys, [&](Val first_key) {
+    k.loop("block", sees.first_block(tile.block_keys), end, tile.block_keys, [&](Val first_key) {
       const Val range = k.min(end - first_key, k.index(tile.block_keys));
       const KeyBlock block = gather_keys(k, first_key, range, mask, numbers, masked);
-      k.if_(block.count > 0, [&] { key_block(block, sees); });
+      k.if_(block.count > 0, [&] { sees.in_block(block, [&] { key_block(block, sees); }); });
     });
     transpose_out(k, query_rows(kDq, kDqStride), k.integer(kDqStride), dqt, rows, E, queries, tile.lanes,
                   [](Val, Val vector) { return vector; });
@@ -284,9 +295,10 @@ struct AttentionGradEmitter {
 
 }  // namespace
 
-/// attention_grad {heads, kv_heads, head_dim, scale, causal, mask, apart, dropout?}
-/// slots: do, q, k, v, o, lse, key mask, dq, dk, dv, T, S, strides of do, q, k, v, o, dq, dk, dv; with dropout keys,
-/// place
+/// attention_grad {heads, kv_heads, head_dim, scale, causal, mask, apart; window, after, prefix, documents, alibi,
+/// positions; dropout?}
+/// slots: do, q, k, v, o, lse, key mask, dq, dk, dv, T, S, strides of do, q, k, v, o, dq, dk, dv; unless the sight is
+/// plain SightSlots; with dropout keys, place
 /// tasks = B * G. With `apart` every query head is a task of its own, B * H, and dk, dv have a column for
 /// each.
 llvm::Function* emit_attention_grad(KernelBuilder& k, const ir::KernelSpec& spec) {

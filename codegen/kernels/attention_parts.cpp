@@ -110,21 +110,6 @@ void transpose_out(KernelBuilder& k, Ptr to, Val stride, Ptr from, Ptr rows, int
   });
 }
 
-Val Visibility::limit(Val query) const {
-  const Val end = causal ? first_limit + query : first_limit;
-  return k.max(k.min(end, keys), k.index(0));
-}
-
-Val Visibility::lane_sees(Val key, Val first_query, int lanes) const {
-  // key < first_limit + query, in 32 bits: sizes are far below
-  auto narrow = [&](Val v) { return k.wrap(k.ir().CreateTrunc(v.raw(), k.ir().getInt32Ty())); };
-  std::vector<llvm::Constant*> numbers;
-  for (int i = 0; i < lanes; ++i) numbers.push_back(k.ir().getInt32(static_cast<uint32_t>(i)));
-  const Val distance = k.splat(narrow(key - first_limit - first_query), lanes);
-  const Val own = lanes == 1 ? k.wrap(numbers[0]) : k.wrap(llvm::ConstantVector::get(numbers));
-  return distance < own;
-}
-
 KeyBlock gather_keys(KernelBuilder& k, Val first, Val range, Ptr mask, Ptr numbers, bool masked) {
   if (!masked) return {k, first, range, numbers, false};
   Var count = k.var(k.index(0));
@@ -135,19 +120,19 @@ KeyBlock gather_keys(KernelBuilder& k, Val first, Val range, Ptr mask, Ptr numbe
   return {k, first, count, numbers, true};
 }
 
-void pack_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E) {
+void pack_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, const KeyRows& from, int64_t E) {
   k.loop("pack", block.count, [&](Val row) {
-    const Ptr source = k.at(from, block.key(row) * stride), target = k.at(to, row * E);
+    const Ptr source = from(block.key(row)), target = k.at(to, row * E);
     k.vector_loop("e", k.index(E), [&](Lane e) { k.store(target, e, k.load(source, e)); });
   });
 }
 
-void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E,
+void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, const KeyRows& from, int64_t E,
                     int lanes) {
   k.loop("group", k.index(0), block.count, lanes, [&](Val first) {
     std::vector<Ptr> rows;
     for (int i = 0; i < lanes; ++i) {
-      rows.push_back(k.at(from, block.key(k.min(first + i, block.count - 1)) * stride));
+      rows.push_back(from(block.key(k.min(first + i, block.count - 1))));
     }
     for_vectors(k, E, lanes, [&](Val e, Val mask) {
       std::vector<Val> square;

@@ -54,17 +54,6 @@ void transpose_out(KernelBuilder& k, Ptr to, Val stride, Ptr from, Ptr rows, int
 
 inline int64_t padded(int64_t E) { return (E + kLanes - 1) / kLanes * kLanes; }
 
-/// Which keys a tile of queries sees: those below a limit that grows with the query (causal) or not.
-struct Visibility {
-  KernelBuilder& k;
-  bool causal;
-  Val first_limit;  // of the tile's query 0, before clamping
-  Val keys;         // S
-
-  Val limit(Val query) const;                                // clamped to [0, S]
-  Val lane_sees(Val key, Val first_query, int lanes) const;  // <lanes x i1>; causal only
-};
-
 /// The visible keys of one block, as the matrices' rows: all of a range, or those that the key mask leaves.
 struct KeyBlock {
   KernelBuilder& k;
@@ -76,12 +65,14 @@ struct KeyBlock {
 };
 KeyBlock gather_keys(KernelBuilder& k, Val first, Val range, Ptr mask, Ptr numbers, bool masked);
 
-/// to[row * E + e] = from[key(row) * stride + e]
-void pack_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E);
+/// Where a key's row is.
+using KeyRows = std::function<Ptr(Val key)>;
 
-/// to[e * kMostBlockKeys + row] = from[key(row) * stride + e]; rows past the last repeat it, up to a whole
-/// vector.
-void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, Ptr from, Val stride, int64_t E,
+/// to[row * E + e] = element e of key(row)
+void pack_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, const KeyRows& from, int64_t E);
+
+/// to[e * kMostBlockKeys + row] = element e of key(row); rows past the last repeat it, up to a whole vector.
+void transpose_keys(KernelBuilder& k, const KeyBlock& block, Ptr to, const KeyRows& from, int64_t E,
                     int lanes);
 
 /// Dropout of softmax weights: the words that a tile's rows draw from, side by side.

@@ -112,7 +112,8 @@ llvm::Function* emit_position_rows_grad(KernelBuilder& k, const ir::KernelSpec& 
   return k.finish();
 }
 
-/// angles {kind = sinusoid | rope, width, chunk}   slots: rows, out, frequencies f64, offsets (or null), T
+/// angles {kind = sinusoid | rope, width, chunk, positions}
+/// slots: rows, out, frequencies f64, offsets (or null), T; positions: in place of offsets the position of each row
 /// Angle = position * frequency, in double. sinusoid: a frequency for each column, even columns sin, odd ones
 /// cos. rope: a frequency for each pair, cosines in the first half of the row, sines in the second.
 llvm::Function* emit_angles(KernelBuilder& k, const ir::KernelSpec& spec) {
@@ -122,7 +123,8 @@ llvm::Function* emit_angles(KernelBuilder& k, const ir::KernelSpec& spec) {
   k.for_tasks([&](Val task) {
     for_rows_of_task(k, task, spec.attributes.integer("chunk"), k.integer(0), [&](Val row) {
       const Ptr out = k.at(k.pointer(1), row * width);
-      const Val place = k.to_double(position(k, 3, row, k.integer(4)));
+      const Val place = k.to_double(spec.attributes.flag("positions") ? k.load(k.pointer(3, DType::I32), row)
+                                                                       : position(k, 3, row, k.integer(4)));
       k.vector_loop("angle", k.index(rope ? width / 2 : width), [&](Lane i) {
         const SinCos turn = sin_cos(place * k.load(k.pointer(2, DType::F64), i));
         if (rope) {

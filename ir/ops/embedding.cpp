@@ -7,18 +7,25 @@
 namespace tfc::ir {
 namespace {
 
-/// Position of row (b,t): t, further on by the row's offset where the tokens before it are in a cache.
+/// Position of row (b,t): t, further on by the row's offset where the tokens before it are in a cache; or as given,
+/// i32[B,T].
 int64_t position(const Tensor* offsets, int64_t b, int64_t t) {
-  return t + (offsets ? static_cast<int64_t>((*offsets)[b]) : 0);
+  if (!offsets) return t;
+  if (offsets->rank() == 2) return static_cast<int64_t>(offsets->row(b)[t]);
+  return t + static_cast<int64_t>((*offsets)[b]);
 }
 
-/// f[T,width], or f[B,T,width] with offsets i32[B].
-void infer_position_table(InferContext& c, uint32_t offsets_slot, const Dim& tokens, const Dim& width) {
-  if (operand_type(c, offsets_slot) == nullptr) {
+/// f[T,width], or f[B,T,width] with offsets i32[B] or (up to rank 2) positions i32[B,T].
+void infer_position_table(InferContext& c, uint32_t slot, const Dim& tokens, const Dim& width, int64_t most_rank) {
+  const Type* given = operand_type(c, slot);
+  if (given == nullptr) {
     c.results = {{c.real, {tokens, width}}};
-  } else if (need(c, offsets_slot, "offsets", DType::I32, 1, 1)) {
-    c.results = {{c.real, {c.operands[offsets_slot]->shape[0], tokens, width}}};
+    return;
   }
+  if (!need(c, slot, "offsets", DType::I32, 1, most_rank)) return;
+  const Dim B = given->shape[0];
+  if (given->rank() == 1 || need_type(c, slot, "positions", {DType::I32, {B, tokens}}))
+    c.results = {{c.real, {B, tokens, width}}};
 }
 
 /// Rows of a table f[T,W] or f[B,T,W] beside rows (b,t) of a value.
@@ -141,7 +148,7 @@ void eval_BatchSum(const EvalContext& c) {
 // position_rows (table f[P,D], offsets? i32[B]) {tokens} -> f[T,D] | f[B,T,D]
 void infer_PositionRows(InferContext& c) {
   if (!need(c, 0, "table", c.real, 2, 2)) return;
-  infer_position_table(c, 1, c.attributes.dim("tokens"), c.operands[0]->width());
+  infer_position_table(c, 1, c.attributes.dim("tokens"), c.operands[0]->width(), 1);
 }
 
 void eval_PositionRows(const EvalContext& c) {
@@ -176,11 +183,11 @@ void eval_PositionRowsGrad(const EvalContext& c) {
   for (int64_t i = 0; i < drows.elements(); ++i) c.results[0][i] = drows[i];
 }
 
-// sinusoid (offsets? i32[B]) {width = D, tokens} -> f[T,D] | f[B,T,D]   (Vaswani et al. 2017,
+// sinusoid (offsets? i32[B] | positions i32[B,T]) {width = D, tokens} -> f[T,D] | f[B,T,D]   (Vaswani et al. 2017,
 // arXiv:1706.03762)
 void infer_Sinusoid(InferContext& c) {
   if (!need_positive(c, "width")) return;
-  infer_position_table(c, 0, c.attributes.dim("tokens"), c.attributes.integer("width"));
+  infer_position_table(c, 0, c.attributes.dim("tokens"), c.attributes.integer("width"), 2);
 }
 
 void eval_Sinusoid(const EvalContext& c) {
@@ -200,7 +207,7 @@ void gradient_Sinusoid(GradientContext&) {}
 
 // ---- rotary positions (Su et al. 2021, arXiv:2104.09864) ----
 
-// rope_table (offsets? i32[B]) {width = E, theta, tokens} -> f[T,E] | f[B,T,E]: cosines, then sines
+// rope_table (offsets? i32[B] | positions i32[B,T]) {width = E, theta, tokens} -> f[T,E] | f[B,T,E]: cosines, then sines
 void infer_RopeTable(InferContext& c) {
   if (!need_positive(c, "width")) return;
   if (c.attributes.integer("width") % 2 != 0) {
@@ -208,7 +215,7 @@ void infer_RopeTable(InferContext& c) {
          "attribute width is " + std::to_string(c.attributes.integer("width")) + ", expected an even number");
     return;
   }
-  infer_position_table(c, 0, c.attributes.dim("tokens"), c.attributes.integer("width"));
+  infer_position_table(c, 0, c.attributes.dim("tokens"), c.attributes.integer("width"), 2);
 }
 
 void eval_RopeTable(const EvalContext& c) {

@@ -1,7 +1,11 @@
 // Decoding with a cache. The model's own graph, in which
-//   - positions count from `offsets`, the tokens that each row has already;
-//   - self-attention appends its keys and values to the cache "PREFIX.k", "PREFIX.v" and reads all of it;
+//   - positions count from `offsets`, the tokens that each row has already, unless they are an input;
+//   - self-attention appends its keys and values to the cache "PREFIX.k", "PREFIX.v" and reads all of it; with a window
+//     the cache is a ring of the last tokens, read before this call's, which come beside it, replace the oldest;
+//   - the keys' documents and positions, where attention asks for them, have a cache that all layers share;
 //   - attention to the memory reads the keys and values that the entry `encode` has put there.
+#include <algorithm>
+
 #include "ir/check.h"
 #include "passes/derive/derive.h"
 
@@ -31,10 +35,19 @@ bool attends_to_memory(const Graph& graph, NodeId id) {
   return attends_from_target(graph, id) && has_tokens(graph.type(graph.operand(id, 1)), Symbol::S);
 }
 
+/// Slots of a window's ring: a query sees window - 1 keys of the cache. Not fewer than kernels read at once.
+constexpr int64_t kLeastSlots = 64;
+
+Value real_tokens(const Graph& graph) {
+  const NodeId mask = graph.find("mask");
+  return mask.valid() ? Value{mask, 0} : Value{};
+}
+
 /// Tables of positions start at each row's offset, so they get a batch dimension.
 void offset_positions(Graph& graph, NodeId id, Value offsets) {
   const Node node = graph.node(id);
   if (node.attributes.dim("tokens") != ir::Dim(Symbol::T)) return;
+  if (node.op != OpKind::PositionRows && graph.operand_count(id) > 0 && graph.operand(id, 0).valid()) return;
   std::vector<Value> operands = graph.operands(id);
   if (node.op == OpKind::PositionRows) operands.resize(1);
   if (node.op != OpKind::PositionRows) operands.clear();
@@ -43,25 +56,65 @@ void offset_positions(Graph& graph, NodeId id, Value offsets) {
   graph.replace_uses({id, 0}, {fresh, 0});
 }
 
-void use_cache(Graph& graph, NodeId id, Value offsets) {
-  const Node node = graph.node(id);
-  const NodeId mask_node = graph.find("mask");
-  const Value mask = mask_node.valid() ? Value{mask_node, 0} : Value{};
-  std::vector<Value> operands = graph.operands(id);
+/// The cache's tensor with this call's rows in it, which becomes an output.
+Value append(Graph& graph, const std::string& name, Type type, Value rows, Value offsets, const ir::Place& place) {
+  const Value cache = add_state(graph, "cache", name, std::move(type));
+  const NodeId appended =
+      graph.add(OpKind::CacheAppend, {cache, rows, offsets, real_tokens(graph)}, {}, name + ".append", place);
+  graph.edit(appended).donates = 0;
+  graph.outputs.push_back({"cache:" + name, {appended, 0}});
+  return {appended, 0};
+}
+
+/// Documents or positions of all keys; the first layer that asks makes the cache.
+Value marks_of_keys(Graph& graph, Value own, Value offsets) {
+  const std::string name = graph.node(own.node).name;
+  if (const NodeId found = graph.find(name + ".append"); found.valid()) return {found, 0};
+  Type type = graph.type(own);
+  type.shape[1] = ir::Dim(Symbol::C);
+  return append(graph, name, std::move(type), own, offsets, graph.node(own.node).place);
+}
+
+/// Keys and values of the last tokens, and this call's beside them.
+void use_ring(Graph& graph, const Node& node, std::vector<Value>& operands, Value offsets) {
+  const int64_t slots = std::max(node.attributes.integer("window") - 1, kLeastSlots);
+  operands.resize(12);
   for (uint32_t slot : {1u, 2u}) {
     const std::string name = node.name + (slot == 1 ? ".k" : ".v");
     Type type = graph.type(operands[slot]);
-    type.shape[1] = ir::Dim(Symbol::C);
-    const Value cache = add_state(graph, "cache", name, type);
-    const NodeId appended = graph.add(OpKind::CacheAppend, {cache, operands[slot], offsets, mask}, {},
-                                      name + ".append", node.place);
+    type.shape[1] = min(ir::Dim(Symbol::C), ir::Dim(slots));
+    const Value cache = add_state(graph, "cache", name, type), rows = operands[slot];
+    const NodeId appended = graph.add(OpKind::CacheAppend, {cache, rows, offsets, real_tokens(graph)},
+                                      {{"ring", true}}, name + ".append", node.place);
     graph.edit(appended).donates = 0;
-    operands[slot] = {appended, 0};
-    graph.outputs.push_back({"cache:" + name, operands[slot]});
+    graph.outputs.push_back({"cache:" + name, {appended, 0}});
+    operands[slot] = cache;
+    operands[9 + slot] = rows;
   }
+}
+
+void use_cache(Graph& graph, NodeId id, Value offsets) {
+  const Node node = graph.node(id);
+  std::vector<Value> operands = graph.operands(id);
+  operands.resize(10);
   // Only real tokens are ever appended, so the interval of keys that the offsets give needs no mask.
-  const NodeId fresh = graph.add(OpKind::Attention, {operands[0], operands[1], operands[2], Value{}, offsets},
-                                 node.attributes, node.name + ".cached", node.place);
+  operands[3] = {};
+  operands[4] = offsets;
+  for (uint32_t slot : {7u, 9u}) {
+    if (operands[slot].valid()) operands[slot] = marks_of_keys(graph, operands[slot], offsets);
+  }
+  if (node.attributes.integer("window", 0) > 0) {
+    use_ring(graph, node, operands, offsets);
+  } else {
+    for (uint32_t slot : {1u, 2u}) {
+      const std::string name = node.name + (slot == 1 ? ".k" : ".v");
+      Type type = graph.type(operands[slot]);
+      type.shape[1] = ir::Dim(Symbol::C);
+      operands[slot] = append(graph, name, std::move(type), operands[slot], offsets, node.place);
+    }
+  }
+  while (!operands.back().valid()) operands.pop_back();
+  const NodeId fresh = graph.add(OpKind::Attention, operands, node.attributes, node.name + ".cached", node.place);
   graph.replace_uses({id, 0}, {fresh, 0});
 }
 

@@ -46,6 +46,25 @@ Value Expander::rotated(NodeId id, Value x, int64_t heads, std::string name) {
              std::move(name));
 }
 
+/// Who sees whom besides the masks: windows, prefixes and distances belong to self-attention, documents to all.
+void Expander::add_sight(NodeId id, Value x, Value memory, std::vector<Value>& operands, ir::Attributes& settings) {
+  const ir::Attributes& set = attributes(id);
+  const ir::Dim own = result.type(x).shape[1], keys = result.type(memory).shape[1];
+  const bool self = !operand(id, 1).valid();
+  operands.resize(10);
+  if (self && set.flag("prefix_lm")) operands[5] = declared("prefix", own);
+  operands[6] = declared("documents", own);
+  operands[7] = declared("documents", keys);
+  if (self && set.flag("alibi")) {
+    operands[8] = operands[9] = declared("positions", own);
+    settings.set("alibi", true);
+  }
+  for (const char* key : {"window", "after"}) {
+    if (self && set.integer(key, 0) > 0) settings.set(key, set.integer(key, 0));
+  }
+  while (operands.size() > 4 && !operands.back().valid()) operands.pop_back();
+}
+
 Value Expander::attention(NodeId id) {
   const ir::Attributes& set = attributes(id);
   const std::string prefix = set.text("prefix");
@@ -63,14 +82,15 @@ Value Expander::attention(NodeId id) {
     q = rotated(id, q, heads, prefix + ".q.rope");
     k = rotated(id, k, kv_heads, prefix + ".k.rope");
   }
+  ir::Attributes settings = {{"heads", heads},
+                             {"kv_heads", kv_heads},
+                             {"head_dim", set.integer("head_dim")},
+                             {"scale", set.real("scale")},
+                             {"causal", set.flag("causal") && !cross}};
   std::vector<Value> operands = {q, k, v, operand(id, 2)};
-  ir::Attributes settings{{"heads", heads},
-                          {"kv_heads", kv_heads},
-                          {"head_dim", set.integer("head_dim")},
-                          {"scale", set.real("scale")},
-                          {"causal", set.flag("causal") && !cross}};
+  add_sight(id, x, memory, operands, settings);
   if (const double p = set.real("dropout", 0.0); p > 0) {
-    operands.resize(5);
+    operands.resize(12);
     operands.push_back(dropout_keys(result.type(q)));
     settings.set("p", p);
     settings.set("place", prefix);

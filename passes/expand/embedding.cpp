@@ -21,10 +21,7 @@ Value Expander::embedding(NodeId id) {
   const std::string position = set.text("position", "none");
   const ir::Dim tokens = result.type(x).shape[1];
   if (position == "learned") {
-    const int64_t rows = set.integer("max_seq");
-    const Value table = parameter(set.text("pos_table"), {rows, d}, initialiser_.table(rows, d, false));
-    const Value first = add(OpKind::PositionRows, {table}, {{"tokens", tokens}}, name + ".positions");
-    x = add(OpKind::AddRows, {x, first}, {}, name + ".placed");
+    x = learned_positions(id, x);
   } else if (position == "sinusoidal") {
     x = add(OpKind::AddRows, {x, sinusoid(tokens, d)}, {}, name + ".placed");
   }
@@ -41,10 +38,26 @@ Value Expander::embedding(NodeId id) {
   return dropped(x, set.real("dropout", 0.0), name + ".dropout");
 }
 
+/// Rows of the table in order, or, where positions are an input, looked up as tokens are.
+Value Expander::learned_positions(NodeId id, Value x) {
+  const ir::Attributes& set = attributes(id);
+  const std::string name = block(id).name;
+  const int64_t rows = set.integer("max_seq"), d = module_.facts.integer("d_model");
+  const ir::Dim tokens = result.type(x).shape[1];
+  const Value table = parameter(set.text("pos_table"), {rows, d}, initialiser_.table(rows, d, false));
+  if (const Value positions = declared("positions", tokens); positions.valid()) {
+    const Value added = add(OpKind::Embedding, {positions, table, operand(id, 2)}, {{"scale", 1.0}},
+                            name + ".positions");
+    return add(OpKind::Add, {x, added}, {}, name + ".placed");
+  }
+  const Value first = add(OpKind::PositionRows, {table}, {{"tokens", tokens}}, name + ".positions");
+  return add(OpKind::AddRows, {x, first}, {}, name + ".placed");
+}
+
 Value Expander::sinusoid(const ir::Dim& tokens, int64_t width) {
   const std::string name = "sinusoid." + tokens.text();
   Value& table = position_tables_[name + "." + std::to_string(width)];
-  if (!table.valid()) table = add(OpKind::Sinusoid, {}, {{"width", width}, {"tokens", tokens}}, name);
+  if (!table.valid()) table = add(OpKind::Sinusoid, {declared("positions", tokens)}, {{"width", width}, {"tokens", tokens}}, name);
   return table;
 }
 
@@ -54,7 +67,7 @@ Value Expander::rope_table(NodeId id, const ir::Dim& tokens) {
   const std::string name = "rope." + tokens.text();
   Value& table = position_tables_[name + "." + std::to_string(width) + "." + ir::attribute_text(theta)];
   if (!table.valid()) {
-    table = add(OpKind::RopeTable, {}, {{"width", width}, {"theta", theta}, {"tokens", tokens}}, name);
+    table = add(OpKind::RopeTable, {declared("positions", tokens)}, {{"width", width}, {"theta", theta}, {"tokens", tokens}}, name);
   }
   return table;
 }

@@ -85,6 +85,11 @@ Value Expander::operand(NodeId id, uint32_t slot) const {
   return value.valid() ? values_.at(value) : Value{};
 }
 
+Value Expander::declared(const std::string& name, const ir::Dim& tokens) const {
+  const NodeId input = blocks_.find(tokens == ir::Dim(Symbol::S) ? "src_" + name : name);
+  return input.valid() && block(input).op == OpKind::Input ? values_.at({input, 0}) : Value{};
+}
+
 Value Expander::add(OpKind op, const std::vector<Value>& operands, ir::Attributes attributes,
                     std::string name) {
   return {result.add(op, operands, std::move(attributes), std::move(name), place_), 0};

@@ -37,6 +37,9 @@ class Expander {
   const ir::Attributes& attributes(ir::NodeId id) const { return blocks_.node(id).attributes; }
   /// What an operand of a block became; invalid when absent.
   ir::Value operand(ir::NodeId id, uint32_t slot) const;
+  /// An input that is an operand of no block ("positions"), for own or source tokens ("src_positions"); invalid
+  /// where the model does not declare it.
+  ir::Value declared(const std::string& name, const ir::Dim& tokens) const;
 
   ir::Value add(ir::OpKind op, const std::vector<ir::Value>& operands, ir::Attributes attributes,
                 std::string name);
@@ -55,8 +58,11 @@ class Expander {
   ir::Value dropout_keys(const ir::Type& rows);
   /// u8[B]: rows that have a token; invalid without a mask.
   ir::Value any_real(ir::Value mask, std::string name);
+  ir::Value learned_positions(ir::NodeId id, ir::Value x);
   ir::Value rope_table(ir::NodeId id, const ir::Dim& tokens);
   ir::Value sinusoid(const ir::Dim& tokens, int64_t width);
+  void add_sight(ir::NodeId id, ir::Value x, ir::Value memory, std::vector<ir::Value>& operands,
+                 ir::Attributes& settings);
   ir::Value rotated(ir::NodeId id, ir::Value x, int64_t heads, std::string name);
   void attention_parameters(ir::NodeId id, int64_t own_width, int64_t memory_width);
   int64_t width(ir::Value value) const;

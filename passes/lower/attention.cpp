@@ -1,4 +1,5 @@
 // Attention and its cache. Tasks: a tile of queries of one head forward, a key head backward.
+#include "ir/alibi.h"
 #include "passes/lower/dropout.h"
 #include "passes/lower/rows.h"
 
@@ -44,6 +45,35 @@ void drop_weights(Lowering& l, uint32_t slot, ir::Record& record) {
   record.scratch = record.scratch + Dim(2 * kTileQueries * ir::dtype_bytes(l.module().real));
 }
 
+/// Operands that say who sees whom, from slot `first` on, and what else a kernel needs for them, as
+/// codegen/kernels/attention_sight.h lists it. Bytes of scratch come back.
+int64_t add_sight(Lowering& l, uint32_t first, Attributes& attributes, std::vector<Arg>& args) {
+  const Attributes& a = l.attributes();
+  const int64_t window = a.integer("window", 0), after = a.integer("after", 0);
+  const bool alibi = a.flag("alibi"), prefix = l.operand(first).valid(), documents = l.operand(first + 1).valid(),
+             positions = alibi && l.operand(first + 3).valid();
+  if (window > 0) attributes.set("window", window);
+  if (after > 0) attributes.set("after", after);
+  for (const auto& [key, wanted] : {std::pair("prefix", prefix), std::pair("documents", documents),
+                                    std::pair("alibi", alibi), std::pair("positions", positions)}) {
+    if (wanted) attributes.set(key, true);
+  }
+  const bool marks = documents || alibi;
+  if (window == 0 && !prefix && !marks) return 0;
+  for (uint32_t slot = first; slot < first + 5; ++slot) args.push_back(l.pointer(l.operand(slot)));
+  const Value of_keys = documents ? l.operand(first + 2) : l.operand(first + 4);
+  args.push_back(integer(of_keys.valid() ? l.type(of_keys).shape[1] : Dim(0)));
+  const int64_t H = a.integer("heads");
+  args.push_back(alibi ? l.constant("alibi." + std::to_string(H), ir::alibi_slopes(H)) : l.pointer(Value{}));
+  return marks ? 4 * 2 * (kTileQueries + kMostBlockKeys) : 0;
+}
+
+/// Keys that a query meets on average: all, or its window's.
+Dim keys_met(const Attributes& a, const Dim& S) {
+  const int64_t window = a.integer("window", 0);
+  return window > 0 ? min(S, Dim(window + a.integer("after", 0))) : S;
+}
+
 void sum_heads(Lowering& l, const Heads& n, const Arg& parts, uint32_t result) {
   const Location out = l.locate(l.result(result));
   const Type& type = l.type(l.result(result));
@@ -65,17 +95,34 @@ void lower_Attention(Lowering& l) {
   const Value mask = l.operand(3), offsets = l.operand(4);
   Attributes attributes = settings(l, mask.valid());
   attributes.set("offsets", offsets.valid());
-  ir::Record record =
-      kernel_call(l, "attention", attributes, B * n.H * ceildiv(T, kTileQueries),
-                  {q.pointer, k.pointer, v.pointer, l.pointer(mask), l.pointer(offsets), o.pointer,
-                   l.pointer(l.result(1)), integer(T), integer(S), integer(q.stride), integer(k.stride),
-                   integer(v.stride), integer(o.stride)},
-                  4 * n.H * n.E * B * T * S, q_type.elements() * 2 + k_type.elements() * 2);
+  std::vector<Arg> args = {q.pointer,
+                           k.pointer,
+                           v.pointer,
+                           l.pointer(mask),
+                           l.pointer(offsets),
+                           o.pointer,
+                           l.pointer(l.result(1)),
+                           integer(T),
+                           integer(S),
+                           integer(q.stride),
+                           integer(k.stride),
+                           integer(v.stride),
+                           integer(o.stride)};
+  const int64_t marks = add_sight(l, 5, attributes, args);
+  const bool ring = l.operand(10).valid();
+  if (ring) {
+    attributes.set("ring", true);
+    const Location new_k = l.locate(l.operand(10)), new_v = l.locate(l.operand(11));
+    args.insert(args.end(), {new_k.pointer, new_v.pointer, integer(new_k.stride), integer(new_v.stride)});
+  }
+  ir::Record record = kernel_call(l, "attention", attributes, B * n.H * ceildiv(T, kTileQueries), std::move(args),
+                                  4 * n.H * n.E * B * T * keys_met(l.attributes(), S),
+                                  q_type.elements() * 2 + k_type.elements() * 2);
   const int64_t element = ir::dtype_bytes(l.module().real);
   record.scratch = element * (3 * padded(n.E) * kTileQueries + kMostBlockKeys * kTileQueries +
-                              padded(kMostBlockKeys * n.E) + 2 * kTileQueries) +
-                   8 * kMostBlockKeys;
-  drop_weights(l, 5, record);
+                              (ring ? 2 : 1) * padded(kMostBlockKeys * n.E) + 2 * kTileQueries) +
+                   8 * kMostBlockKeys + marks;
+  drop_weights(l, 12, record);
   l.call(std::move(record));
 }
 
@@ -111,12 +158,13 @@ void lower_AttentionGrad(Lowering& l) {
   for (const Location& place : rows) args.push_back(integer(place.stride));
   Attributes attributes = settings(l, mask.valid());
   attributes.set("apart", apart);
+  const int64_t marks = add_sight(l, 7, attributes, args);
   ir::Record record = kernel_call(l, "attention_grad", attributes, B * (apart ? n.H : n.G), std::move(args),
-                                  10 * n.H * n.E * B * T * S, q_type.elements() * 4 + k_type.elements() * 4);
+                                  10 * n.H * n.E * B * T * keys_met(l.attributes(), S), q_type.elements() * 4 + k_type.elements() * 4);
   record.scratch = element * (6 * width * kTileQueries + 3 * kMostBlockKeys * width +
                               2 * kMostBlockKeys * kTileQueries + 2 * kTileQueries) +
-                   8 * kMostBlockKeys;
-  drop_weights(l, 7, record);
+                   8 * kMostBlockKeys + marks;
+  drop_weights(l, 12, record);
   l.call(std::move(record));
   for (uint32_t result : {1u, 2u}) {
     if (apart && l.used(l.result(result))) sum_heads(l, n, rows[5 + result].pointer, result);
@@ -125,13 +173,18 @@ void lower_AttentionGrad(Lowering& l) {
 
 void lower_CacheAppend(Lowering& l) {
   const Type &cache = l.type(l.operand(0)), &rows_type = l.type(l.operand(1));
-  const int64_t width = static_width(cache), chunk = rows_per_task(width);
+  const bool ids = cache.dtype == ir::DType::I32;  // one for each token
+  const int64_t width = ids ? 1 : static_width(cache), chunk = rows_per_task(width);
+  const Dim rows_count = rows_type.shape[0] * rows_type.shape[1];
   const Location rows = l.locate(l.operand(1));
-  l.call(kernel_call(
-      l, "cache_append", {{"width", width}, {"chunk", chunk}}, ceildiv(rows_type.rows(), chunk),
-      {integer(rows_type.rows()), l.pointer(l.result()), rows.pointer, l.pointer(l.operand(2)),
-       l.pointer(l.operand(3)), integer(rows_type.shape[1]), integer(cache.shape[1]), integer(rows.stride)},
-      0, 2 * rows_type.elements()));
+  Attributes attributes = {{"width", width}, {"chunk", chunk}};
+  if (ids) attributes.set("ids", true);
+  if (l.attributes().flag("ring")) attributes.set("ring", true);
+  l.call(kernel_call(l, "cache_append", attributes, ceildiv(rows_count, chunk),
+                     {integer(rows_count), l.pointer(l.result()), rows.pointer, l.pointer(l.operand(2)),
+                      l.pointer(l.operand(3)), integer(rows_type.shape[1]), integer(cache.shape[1]),
+                      integer(ids ? Dim(1) : Dim(rows.stride))},
+                     0, 2 * rows_type.elements()));
 }
 
 }  // namespace tfc::passes

@@ -19,8 +19,10 @@ void lower_angles(Lowering& l, const std::string& kind, const Arg& frequencies) 
   const Type& type = l.type(l.result());
   const int64_t width = static_width(type), chunk = std::max<int64_t>(1, rows_per_task(width * 8));
   const Dim tokens = type.shape[type.shape.size() - 2];
+  Attributes attributes = {{"kind", kind}, {"width", width}, {"chunk", chunk}};
+  if (l.operand(0).valid() && l.type(l.operand(0)).rank() == 2) attributes.set("positions", true);
   l.call(kernel_call(
-      l, "angles", {{"kind", kind}, {"width", width}, {"chunk", chunk}}, ceildiv(type.rows(), chunk),
+      l, "angles", attributes, ceildiv(type.rows(), chunk),
       {integer(type.rows()), l.pointer(l.result()), frequencies, l.pointer(l.operand(0)), integer(tokens)},
       60 * type.elements(), type.elements()));
 }

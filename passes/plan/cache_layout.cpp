@@ -26,8 +26,9 @@ CacheLayout cache_layout(const ir::Module& module) {
   for (const auto& [name, type] : states) {
     CacheTensor tensor;
     tensor.name = name;
-    const std::optional<int64_t> width = type.width().constant();
-    TFC_CHECK(type.rank() == 3 && width, "cache tensor '" + name + "' has the type " + type.text());
+    const bool ids = type.dtype == ir::DType::I32;  // one for each token
+    const std::optional<int64_t> width = ids ? 1 : type.width().constant();
+    TFC_CHECK(type.rank() == (ids ? 2 : 3) && width, "cache tensor '" + name + "' has the type " + type.text());
     tensor.width = *width;
     tensor.cross = type.shape[1] == ir::Dim(ir::Symbol::S);
     tensor.bytes = type.bytes();

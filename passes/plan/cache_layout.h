@@ -11,7 +11,7 @@ namespace tfc::passes {
 struct CacheTensor {
   std::string name;    // "layers.0.attn.k"
   int64_t width = 0;
-  bool cross = false;  // [B,S,width], filled by `encode`; else [B,C,width]
+  bool cross = false;  // [B,S,width], filled by `encode`; else [B,C,width] or a ring [B,min(C,slots),width]
   ir::Dim bytes;
   ir::Dim offset;      // bytes from the start of the cache, a multiple of 64
 };

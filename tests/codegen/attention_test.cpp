@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "op_runner.h"
+#include "attention_cases.h"
 
 namespace tfc::test {
 namespace {
@@ -14,47 +14,6 @@ namespace {
 using ir::DType;
 using ir::OpKind;
 using ir::Tensor;
-
-const double kInfinity = std::numeric_limits<double>::infinity(),
-             kNaN = std::numeric_limits<double>::quiet_NaN();
-
-struct Sizes {
-  int64_t B, T, S, H, G, E;
-};
-
-ir::Attributes attributes(const Sizes& n, bool causal) {
-  return {{"heads", n.H},
-          {"kv_heads", n.G},
-          {"head_dim", n.E},
-          {"scale", 1 / std::sqrt(static_cast<double>(n.E))},
-          {"causal", causal}};
-}
-
-OpCase forward_case(const Sizes& n, bool causal, Tensor mask = OpCase::absent()) {
-  OpCase c{OpKind::Attention,
-           {random_tensor({n.B, n.T, n.H * n.E}, 1, -2, 2), random_tensor({n.B, n.S, n.G * n.E}, 2, -2, 2),
-            random_tensor({n.B, n.S, n.G * n.E}, 3), mask},
-           attributes(n, causal)};
-  c.contiguous = {101};  // lse
-  return c;
-}
-
-/// The backward case of a forward one, with the interpreter's o and lse.
-OpCase backward_case(OpCase forward) {
-  forward.real = DType::F64;
-  const auto y = run_interpreted(forward);
-  OpCase c{OpKind::AttentionGrad,
-           {random_tensor(forward.operands[0].shape, 5), forward.operands[0], forward.operands[1],
-            forward.operands[2], y[0], y[1], forward.operands[3]},
-           forward.attributes};
-  c.contiguous = {5};
-  return c;
-}
-
-void expect_both_ways(const OpCase& forward) {
-  expect_as_interpreted(forward, 3e-6, 1e-14);
-  expect_as_interpreted(backward_case(forward), 2e-5, 1e-13);
-}
 
 /// Every third key is padding, and the last ones; what stands there is NaN.
 OpCase with_mask(const Sizes& n, bool causal) {

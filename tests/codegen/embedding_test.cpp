@@ -11,6 +11,7 @@ namespace {
 using ir::Dim;
 using ir::DType;
 using ir::OpKind;
+using ir::Tensor;
 
 const double kNaN = std::numeric_limits<double>::quiet_NaN();
 const std::vector<int64_t> kWidths = {1, 3, 5, 15, 17, 31, 33, 530};
@@ -60,6 +61,16 @@ TEST(Embedding, SinusoidsOfEveryWidth) {
     c.contiguous = {100};
     expect_as_interpreted(c, 1e-7, 2e-12);
   }
+}
+
+TEST(Embedding, AnglesOfGivenPositions) {
+  const Tensor positions = integer_tensor(DType::I32, {2, 3}, {0, 70, 3, 100000, 5, 5});
+  OpCase c{OpKind::Sinusoid, {positions}, {{"width", int64_t{17}}, {"tokens", Dim(3)}}};
+  c.contiguous = {100};
+  expect_as_interpreted(c, 1e-7, 2e-12);
+  c.op = OpKind::RopeTable;
+  c.attributes = {{"width", int64_t{34}}, {"theta", 500000.0}, {"tokens", Dim(3)}};
+  expect_as_interpreted(c, 1e-7, 2e-12);
 }
 
 TEST(Embedding, RotaryTables) {

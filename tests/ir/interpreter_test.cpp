@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/alibi.h"
 #include "ir/op_cases.h"
 
 namespace tfc::ir {
@@ -143,6 +144,61 @@ TEST(Interpreter, CacheAppend) {
                             {f64({2, 3, 1}, {1, 2, 3, 4, 5, 6}), f64({2, 2, 1}, {10, 20, 30, kNan}),
                              i32({2}, {1, 0}), u8({2, 2}, {1, 1, 1, 0})}});
   EXPECT_EQ(results[0].data, (std::vector<double>{1, 10, 20, 30, 5, 6}));
+  const auto ring = run({OpKind::CacheAppend,
+                         {i32({1, 3}, {1, 2, 3}), i32({1, 5}, {10, 20, 30, 40, 50}), i32({1}, {4}),
+                          u8({1, 5}, {1, 1, 1, 1, 0})},
+                         {{"ring", true}}});
+  EXPECT_EQ(ring[0].data, (std::vector<double>{30, 40, 20}));
+}
+
+/// Means of equal scores say which keys a query sees.
+TEST(Interpreter, WindowsPrefixesAndDocuments) {
+  const Tensor q = f64({1, 5, 1}, {0, 0, 0, 0, 0}), v = f64({1, 5, 1}, {1, 2, 4, 8, 16});
+  const auto means = [&](std::vector<Tensor> more, Attributes attributes) {
+    std::vector<Tensor> operands = {q, q, v, absent(), absent()};
+    operands.insert(operands.end(), more.begin(), more.end());
+    return run({OpKind::Attention, operands, std::move(attributes)})[0].data;
+  };
+  const auto near = [](const std::vector<double>& got, const std::vector<double>& expected) {
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-12) << i;
+  };
+  const auto window = [](Attributes attributes, int64_t before, int64_t after) {
+    attributes.set("window", before);
+    attributes.set("after", after);
+    return attributes;
+  };
+  near(means({}, window(heads(true), 2, 0)), {1, 1.5, 3, 6, 12});
+  near(means({}, window(heads(false), 2, 0)), {1, 1.5, 3, 6, 12});
+  near(means({}, window(heads(false), 1, 1)), {1.5, 3, 6, 12, 16});
+  near(means({i32({1}, {3})}, heads(true)), {7 / 3., 7 / 3., 7 / 3., 15 / 4., 31 / 5.});
+  near(means({i32({1}, {3})}, window(heads(true), 2, 0)), {1.5, 7 / 3., 3, 6, 12});
+  const Tensor documents = i32({1, 5}, {4, 4, 0, 0, 4});
+  near(means({absent(), documents, documents}, heads(true)), {1, 1.5, 4, 6, 19 / 3.});
+}
+
+TEST(Interpreter, DistanceLowersScores) {
+  const Tensor q = f64({1, 2, 1}, {0, 0}), v = f64({1, 2, 1}, {0, 1});
+  Attributes attributes = heads(true);
+  attributes.set("alibi", true);
+  const double slope = std::exp2(-8);  // of one head
+  const Tensor positions = i32({1, 2}, {3, 13});
+  EXPECT_NEAR(run({OpKind::Attention, {q, q, v}, attributes})[0][1], 1 / (1 + std::exp(-slope)), 1e-12);
+  EXPECT_NEAR(run({OpKind::Attention,
+                   {q, q, v, absent(), absent(), absent(), absent(), absent(), positions, positions},
+                   attributes})[0][1],
+              1 / (1 + std::exp(-10 * slope)), 1e-12);
+}
+
+TEST(Interpreter, SlopesAreThoseOfThePaper) {
+  const auto near = [](int64_t heads, const std::vector<double>& exponents) {
+    const std::vector<double> slopes = alibi_slopes(heads);
+    ASSERT_EQ(slopes.size(), exponents.size());
+    for (size_t i = 0; i < exponents.size(); ++i) EXPECT_NEAR(slopes[i], std::exp2(-exponents[i]), 1e-15);
+  };
+  near(1, {8});
+  near(8, {1, 2, 3, 4, 5, 6, 7, 8});
+  near(6, {2, 4, 6, 8, 1, 3});
+  near(12, {1, 2, 3, 4, 5, 6, 7, 8, 0.5, 1.5, 2.5, 3.5});
 }
 
 TEST(Interpreter, MaskedIdsAndTargetsAreNeverRead) {

@@ -60,9 +60,11 @@ std::vector<OpCase> embedding_cases(OpKind op) {
     case OpKind::PositionRows:
       return {{op, {real({7, 5})}, {{"tokens", Dim(3)}}}};
     case OpKind::Sinusoid:
-      return {{op, {}, {{"width", int64_t{5}}, {"tokens", Dim(3)}}}};
+      return {{op, {}, {{"width", int64_t{5}}, {"tokens", Dim(3)}}},
+              {op, {some}, {{"width", int64_t{5}}, {"tokens", Dim(3)}}}};
     case OpKind::RopeTable:
-      return {{op, {}, {{"width", int64_t{6}}, {"theta", 10000.0}, {"tokens", Dim(3)}}}};
+      return {{op, {}, {{"width", int64_t{6}}, {"theta", 10000.0}, {"tokens", Dim(3)}}},
+              {op, {some}, {{"width", int64_t{6}}, {"theta", 10000.0}, {"tokens", Dim(3)}}}};
     case OpKind::Rope: {
       const auto with = [](const char* style, bool inverse) {
         return Attributes{{"heads", int64_t{3}},
@@ -130,6 +132,32 @@ std::vector<OpCase> attention_cases(OpKind op) {
   };
 }
 
+/// Windows, prefixes, documents and distances, and all together.
+std::vector<OpCase> sight_cases(OpKind op) {
+  const Tensor q = real({2, 5, 6}), k = real({2, 5, 2}), none = absent();
+  const Tensor prefix = ids({2}, {3, 0}), documents = ids({2, 5}, {7, 7, -1, -1, 7, 1, 2, 2, 2, 2}),
+               positions = ids({2, 5}, {0, 1, 0, 4, 9, 3, 2, 1, 0, 0});
+  const auto with = [](Attributes attributes, int64_t window, int64_t after, bool alibi) {
+    attributes.set("window", window);
+    attributes.set("after", after);
+    attributes.set("alibi", alibi);
+    return attributes;
+  };
+  const Attributes causal = heads(3, 1, 2, true), two_way = heads(3, 1, 2, false);
+  return {
+      {op, {q, k, k}, with(causal, 2, 0, false)},
+      {op, {q, real({2, 3, 2}), real({2, 3, 2})}, with(two_way, 2, 1, true)},
+      {op, {q, k, k, none, none, prefix}, causal},
+      {op, {q, k, k, none, none, prefix}, with(causal, 2, 0, false)},
+      {op, {q, k, k, none, none, none, documents, documents}, two_way},
+      {op, {q, k, k, none, none, none, none, none, positions, positions}, with(two_way, 0, 0, true)},
+      {op,
+       {q, k, k, mask({2, 5}, {1, 0, 1, 1, 1, 0, 1, 1, 1, 1}), none, prefix, documents, documents, positions,
+        positions},
+       with(causal, 3, 0, true)},
+  };
+}
+
 std::vector<OpCase> loss_cases(OpKind op) {
   std::vector<OpCase> cases;
   const Tensor targets = ids({2, 3}, {4, -100, 0, 2, 1, 4}), real_tokens = mask({2, 3}, {1, 1, 0, 1, 0, 1});
@@ -164,7 +192,8 @@ std::vector<OpCase> pool_cases(OpKind op) {
 std::vector<OpCase> other_cases(OpKind op) {
   switch (op) {
     case OpKind::CacheAppend:
-      return {{op, {real({2, 5, 3}), real({2, 2, 3}), ids({2}, {3, 0}), mask({2, 2}, {1, 1, 0, 1})}}};
+      return {{op, {real({2, 5, 3}), real({2, 2, 3}), ids({2}, {3, 0}), mask({2, 2}, {1, 1, 0, 1})}},
+              {op, {real({1, 5, 3}), real({1, 7, 3}), ids({1}, {9})}, {{"ring", true}}}};
     case OpKind::LinearLogprob:
       return {{op,
                {real({3, 2}), real({7, 2}), real({7}), ids({3}, {6, 0, -1})},
@@ -202,7 +231,11 @@ std::vector<OpCase> cases_of(OpKind op) {
       return {{op, {real({2, 3, 5}), real({5})}, {{"eps", 1e-5}}},
               {op, {real({3, 1}), real({1})}, {{"eps", 1e-1}}}};
     case OpKind::Attention:
-      return attention_cases(op);
+      {
+        std::vector<OpCase> cases = attention_cases(op), more = sight_cases(op);
+        cases.insert(cases.end(), more.begin(), more.end());
+        return cases;
+      }
     case OpKind::Pool:
       return pool_cases(op);
     case OpKind::AnyReal:

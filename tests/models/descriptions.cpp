@@ -8,7 +8,8 @@ const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> joined;
     for (const auto& part :
-         {decoder_cases(), encoder_cases(), pair_cases(), block_cases(), training_cases(), dropout_cases()}) {
+         {decoder_cases(), encoder_cases(), pair_cases(), block_cases(), training_cases(),
+          dropout_cases(), attention_cases()}) {
       joined.insert(joined.end(), part.begin(), part.end());
     }
     return joined;

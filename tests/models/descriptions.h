@@ -20,6 +20,7 @@ std::vector<Case> pair_cases();
 std::vector<Case> block_cases();
 std::vector<Case> training_cases();
 std::vector<Case> dropout_cases();
+std::vector<Case> attention_cases();
 const Case& case_named(const std::string& name);
 
 }  // namespace tfc::models

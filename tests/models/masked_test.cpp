@@ -34,7 +34,10 @@ const MaskedCase kCases[] = {{"gpt", kF32},
                              {"two_vocabularies", kF32},
                              {"memory", kF64},
                              {"pair_of_floats", kF32},
-                             {"no_residual", kF32}};
+                             {"no_residual", kF32},
+                             {"packed", kF32},
+                             {"packed_pair", kF64},
+                             {"encoder_window", kF32}};
 
 constexpr int64_t kB = 5, kT = 5, kS = 5;
 

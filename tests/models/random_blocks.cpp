@@ -80,7 +80,10 @@ class NodeList {
     std::string keys = random_head_keys(draw_, facts_) + random_attention(draw_, facts_);
     // Without widths of its own a node has the model's, which need not divide another width.
     if (keys.find("head_dim") == std::string::npos) keys += "head_dim = 4\n";
-    if (memory_ && draw_.chance(50)) keys += "source = \"memory\"\n";
+    if (memory_ && draw_.chance(50))
+      keys += "source = \"memory\"\n";
+    else
+      keys += random_sight(draw_, facts_);
     add("attention", from, keys, width);
   }
 
@@ -137,6 +140,16 @@ std::string random_attention(RandomSource& draw, const BlockFacts&) {
   return keys.str();
 }
 
+std::string random_sight(RandomSource& draw, const BlockFacts& facts) {
+  std::ostringstream keys;
+  const bool window = draw.chance(25);
+  if (window) keys << "window = " << draw.one_of<int64_t>({1, 2, 3, 8, 15, 16, 40}) << "\n";
+  if (window && (facts.pair || !facts.decoder) && draw.chance(50))
+    keys << "window_after = " << draw.one_of<int64_t>({1, 2, 7, 16}) << "\n";
+  if (facts.prefix && draw.chance(70)) keys << "prefix = true\n";
+  return keys.str();
+}
+
 std::string random_ffn(RandomSource& draw) {
   std::ostringstream keys;
   if (draw.chance(70))
@@ -165,7 +178,7 @@ std::string random_block(RandomSource& draw, const BlockFacts& facts, bool memor
   const auto part = [&](const char* name, const std::string& keys) {
     if (draw.chance(60) && !keys.empty()) text += std::string(name) + " = { " + inlined(keys) + " }\n";
   };
-  part("attention", random_head_keys(draw, facts) + random_attention(draw, facts));
+  part("attention", random_head_keys(draw, facts) + random_attention(draw, facts) + random_sight(draw, facts));
   part("ffn", random_ffn(draw));
   part("norm", random_norm(draw));
   part("residual", random_residual(draw));

@@ -11,11 +11,13 @@ struct BlockFacts {
   bool pair = false;     // encoder-decoder
   bool decoder = false;  // causal self-attention
   bool rope = false;     // head widths are even
+  bool prefix = false;   // prefixes are an input
 };
 
 /// Keys, one on each line.
 std::string random_head_keys(RandomSource& draw, const BlockFacts& facts);  // heads, kv_heads, head_dim
 std::string random_attention(RandomSource& draw, const BlockFacts& facts);
+std::string random_sight(RandomSource& draw, const BlockFacts& facts);  // of self-attention
 std::string random_ffn(RandomSource& draw);
 std::string random_norm(RandomSource& draw);  // type, eps, bias
 std::string random_residual(RandomSource& draw);

@@ -19,7 +19,7 @@ class Description {
     embedding();
     position();
     norm();
-    table("attention", random_attention(draw_, facts_));
+    table("attention", random_attention(draw_, facts_) + random_sight(draw_, facts_));
     table("ffn", random_ffn(draw_));
     table("residual", random_residual(draw_));
     head();
@@ -40,8 +40,9 @@ class Description {
     B_ = draw_.between(1, 3);
     T_ = draw_.one_of<int64_t>({1, 2, 3, 5, 9, 15, 17});
     S_ = draw_.one_of<int64_t>({1, 3, 7, 16, 17});
-    position_ = draw_.word({"learned", "sinusoidal", "rope", "none"});
+    position_ = draw_.word({"learned", "sinusoidal", "rope", "alibi", "none"});
     facts_.rope = position_ == "rope";
+    facts_.prefix = facts_.decoder && draw_.chance(20);
     own_layers_ = draw_.between(1, 3);
     source_layers_ = facts_.pair ? draw_.between(0, 2) : 0;
     placement_ = draw_.word({"pre", "post", "sandwich", "auto"});
@@ -146,6 +147,9 @@ class Description {
     std::ostringstream keys;
     if (draw_.chance(30)) keys << "mask = false\n";
     if (draw_.chance(20)) keys << "lengths = true\n";
+    if (draw_.chance(25)) keys << "positions = true\n";
+    if (draw_.chance(25)) keys << "documents = true\n";
+    if (facts_.prefix) keys << "prefix = true\n";
     table("inputs", keys.str());
   }
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kWildId = 2147483647;
 
-bool is_source(const std::string& name) { return name == "src" || name == "memory" || name == "src_mask"; }
+bool is_source(const std::string& name) { return name == "memory" || name.starts_with("src"); }
 
 bool is_mask(const std::string& name) { return name == "mask" || name == "src_mask"; }
 

@@ -126,6 +126,87 @@ heads = 1
 max_seq = 40
 )";
 
+/// With grouped heads; shorter than most rows, so that its ring turns.
+const char* const kWindow = R"(
+[model]
+kind = "decoder"
+d_model = 33
+layers = 2
+heads = 6
+kv_heads = 2
+head_dim = 6
+d_ff = 70
+vocab = 61
+[position]
+type = "rope"
+[attention]
+window = 7
+)";
+
+const char* const kAlibi = R"(
+[model]
+kind = "decoder"
+d_model = 35
+layers = 2
+heads = 5
+vocab = 33
+[position]
+type = "alibi"
+[layers.1]
+attention = { window = 9 }
+)";
+
+const char* const kPacked = R"(
+[model]
+kind = "decoder"
+d_model = 34
+layers = 2
+heads = 3
+head_dim = 17
+vocab = 33
+max_seq = 90
+[inputs]
+documents = true
+positions = true
+[layers.1]
+attention = { window = 11 }
+)";
+
+const char* const kPackedPair = R"(
+[model]
+kind = "encoder-decoder"
+d_model = 36
+encoder_layers = 1
+decoder_layers = 2
+heads = 4
+vocab = 31
+[position]
+type = "alibi"
+[attention]
+window = 12
+window_after = 5
+[inputs]
+documents = true
+positions = true
+)";
+
+const char* const kPackedEncoder = R"(
+[model]
+kind = "encoder"
+d_model = 33
+layers = 2
+heads = 3
+vocab = 31
+[position]
+type = "sinusoidal"
+[attention]
+window = 6
+window_after = 6
+[inputs]
+documents = true
+positions = true
+)";
+
 constexpr auto kF32 = ir::DType::F32, kF64 = ir::DType::F64;
 
 const Kind kKinds[] = {
@@ -144,6 +225,13 @@ const Kind kKinds[] = {
     {"encoder_double", kF64, "x86-64-v4", kEncoder},
     {"pooled", kF32, "x86-64-v3", kPooled},
     {"floats", kF32, "x86-64-v3", kFloats},
+    {"window", kF32, "x86-64-v4", kWindow},
+    {"window_double", kF64, "x86-64-v3", kWindow},
+    {"alibi", kF32, "x86-64-v3", kAlibi},
+    {"packed", kF32, "x86-64-v4", kPacked},
+    {"packed_double", kF64, "x86-64-v2", kPacked},
+    {"packed_pair", kF32, "x86-64-v3", kPackedPair},
+    {"packed_encoder", kF32, "x86-64-v4", kPackedEncoder},
 };
 
 constexpr int64_t kT = 33, kS = 29;
@@ -253,7 +341,7 @@ void decode_in(Session& session, const tools::Inputs& inputs, const std::vector<
       // One row at a time out of the whole, from where it stands.
       tools::Inputs row = select(inputs, {static_cast<int64_t>(b)}, kT, kS);
       for (auto& [name, tensor] : row) {
-        if (name == "src" || name == "src_mask" || name == "memory") continue;
+        if (name.starts_with("src") || name == "memory") continue;
         const int64_t width = tensor.elements() / kT;
         ir::Tensor part(tensor.dtype, tensor.shape);
         part.shape[1] = brings[b];

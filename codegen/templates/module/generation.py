@@ -79,11 +79,12 @@ class _Generation:
         if not any(len(row) for row in rows) or min(map(len, rows)) == 0:
             raise ValueError(f"{_OWN} has an empty row: T is 0, expected at least 1")
         lengths = np.array([len(row) for row in rows], np.int32)
-        if _OWN_OPTIONAL:
+        lengths_input = next((n for n in ("mask", "lengths") if n in _OWN_OPTIONAL), None)
+        if lengths_input:
             padded = np.zeros((len(rows), lengths.max()), np.int32)
             real = np.arange(padded.shape[1]) < lengths[:, None]
             padded[real] = np.concatenate(rows)
-            masked = {"mask": real} if "mask" in _OWN_OPTIONAL else {"lengths": lengths}
+            masked = {lengths_input: real if lengths_input == "mask" else lengths}
             new = self._generate(_Inputs("generate", (padded,), masked, [_OWN], _OWN_OPTIONAL), settings)
         else:
             new = []

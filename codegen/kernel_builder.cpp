@@ -116,6 +116,8 @@ void KernelBuilder::for_tasks(const std::function<void(Val)>& body) {
   loop("task", wrap(function_->getArg(1)), wrap(function_->getArg(2)), 1, body);
 }
 
+Val KernelBuilder::tasks_end() { return wrap(function_->getArg(2)); }
+
 // -- constants and conversions -----------------------------------------------------------------------------------
 
 Val KernelBuilder::index(int64_t value) { return wrap(b_.getInt64(static_cast<uint64_t>(value))); }
@@ -370,8 +372,9 @@ Val KernelBuilder::gather(Ptr p, Val indices, Val mask) {
 }
 
 void KernelBuilder::prefetch(Ptr p, Val index, int locality) {
+  Value* address = b_.CreateGEP(p.element, p.base, index.raw());  // not inbounds
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                     {at(p, index).base, b_.getInt32(0), b_.getInt32(static_cast<uint32_t>(locality)), b_.getInt32(1)});
+                     {address, b_.getInt32(0), b_.getInt32(static_cast<uint32_t>(locality)), b_.getInt32(1)});
 }
 
 void KernelBuilder::zero(Ptr p, Val elements) {

@@ -127,6 +127,7 @@ class KernelBuilder {
   Val is_null(Ptr p);                           // i1
   /// Runs `body` for every task given to this call.
   void for_tasks(const std::function<void(Val task)>& body);
+  Val tasks_end();                              // one past this call's last task
 
   // -- constants and conversions ---------------------------------------------------------------------------------
   Val index(int64_t value);                     // i64
@@ -178,7 +179,7 @@ class KernelBuilder {
   Val load_vector(Ptr p, Val index, int lanes, Val mask);   // masked lanes 0
   void store_vector(Ptr p, Val index, Val value, Val mask);
   Val gather(Ptr p, Val indices, Val mask);          // <n x i64> element indices; masked lanes 0
-  void prefetch(Ptr p, Val index, int locality = 3);
+  void prefetch(Ptr p, Val index, int locality = 3);  // any address: nothing is read
   void zero(Ptr p, Val elements);                    // fills with zeros (vector stores)
   Val first_lanes_mask(Val count, int lanes);        // <lanes x i1>: lane < count
 

@@ -4,10 +4,12 @@
 //   tn  A = Y^T with Y [K,M], B [K,N]   its weight's gradient: dy^T x
 //
 // A task is a block of C, a few hundred rows by a few strips of columns, cut by the shapes alone. It walks K
-// in blocks: the strips' part of B is packed into panels (transposed on the way in form nt, so that a weight
-// needs no second layout), then row tile by row tile multiplies them from cache (Goto, van de Geijn 2008,
-// with the loops over B and A exchanged: a tile's rows of A stay in the first-level cache while the panels of
-// B stream from the second).
+// in blocks; in each, row tile by row tile multiplies the strips' part of B from cache (Goto, van de Geijn
+// 2008, with the loops over B and A exchanged: a tile's rows of A stay in the first-level cache while the
+// strips of B stream from the second). B is packed into panels first (transposed on the way in form nt, so
+// that a weight needs no second layout) and A read in place by rows. Form tn reads B in place, for its rows
+// are vectors already, and A from a copy of the tile's columns. What the next block reads is fetched into the
+// second-level cache by the tiles of this one (product_fetch.h).
 //
 // An element of C is a chain of fma over ascending k in each block, and the blocks' sums are added in their
 // order, whatever the tile's height and the task: a row alone has the same bits as in a batch. Sums in blocks
@@ -19,6 +21,7 @@
 
 #include "codegen/activations.h"
 #include "codegen/dropout.h"
+#include "codegen/kernels/product_fetch.h"
 #include "codegen/kernels/product_few_rows.h"
 #include "codegen/kernels/product_tile.h"
 
@@ -56,10 +59,15 @@ enum Slot {
   kDropoutPlace  // with dropout only
 };
 
-/// Rows in tiles of nearly equal height, the last the lowest: 128 rows are 9 x 13 + 11, not 9 x 14 + 2.
+/// Rows in tiles of nearly equal height: 128 rows are 8 x 13 + 2 x 12, not 9 x 14 + 2.
 struct RowTiles {
   Range all;
-  Val count, height;
+  Val count, low, higher;  // heights: of the first `higher` tiles low + 1, of the others low
+
+  Range tile(KernelBuilder& k, Val number) const {
+    const Val first = all.first + number * low + k.min(number, higher);
+    return {first, first + low + k.select(number < higher, k.index(1), k.index(0))};
+  }
 };
 
 /// What a task computes.
@@ -68,6 +76,13 @@ struct Block {
   RowTiles rows;
   Val strips;  // of a tile's width in the columns
   Ptr out;     // where this part of K goes
+};
+
+/// One block of depth of a task, and where the next one begins (in the next task, at the end of this).
+struct Step {
+  Val d, depth;
+  Val calls, lines;                        // of tiles, and the lines of depth that each walks
+  Val next_row, next_column, next_d, any;  // any: there is a next one
 };
 
 struct ProductEmitter {
@@ -80,7 +95,7 @@ struct ProductEmitter {
   std::optional<Dropout> dropout;
   TileShape shape;
 
-  Ptr start, panels, panel_a;  // scratch
+  Ptr fetch, start, panels, panel_a;  // scratch
   Ptr a, b, c;
 
   ProductEmitter(KernelBuilder& builder, const ir::KernelSpec& spec)
@@ -94,10 +109,13 @@ struct ProductEmitter {
     if (spec.attributes.has("residual")) residual_scale = spec.attributes.real("residual");
     if (spec.attributes.has("dropout")) dropout.emplace(k, spec.attributes.real("dropout"));
     a = k.pointer(kA), b = k.pointer(kB), c = k.pointer(kC);
-    start = k.scratch(k.real());
+    fetch = {k.scratch(k.real()).base, k.ir().getInt64Ty()};
+    start = k.at(k.scratch(k.real()), k.index(kFetchStreams * kFetchWords * 8 / bytes()));
     panels = k.at(start, k.index(block_columns));
     panel_a = k.at(panels, k.index(depth_block * block_columns + shape.lanes * shape.columns));
   }
+
+  int64_t bytes() const { return ir::dtype_bytes(k.real()); }
 
   void call(llvm::Function* function, std::initializer_list<llvm::Value*> arguments) {
     k.ir().CreateCall(function, llvm::ArrayRef<llvm::Value*>(arguments.begin(), arguments.size()));
@@ -115,76 +133,129 @@ struct ProductEmitter {
 
   Ptr panel(Val strip) { return k.at(panels, strip * (depth_block * shape.columns)); }
 
-  /// From a block of depth to the next, where there is one.
-  Val ahead(const Block& block, Val d, Val depth, Val ld) {
-    return k.select(d + depth < block.depths.last, depth * ld, k.index(0));
+  /// Rows of a matrix so far apart would all fall on the same few sets of the cache.
+  Val collides(Val ld) { return ld % (kCachePeriod / bytes()) == 0; }
+
+  /// The first strip of B that tiles read from a panel: in place they read whole strips only.
+  Val first_packed(const Block& block) {
+    if (form != "tn") return k.index(0);
+    return k.select(collides(k.integer(kLdb)), k.index(0), block.columns.size() / shape.columns);
   }
 
-  void pack_b(const Block& block, Val d, Val depth) {
-    const Range& columns = block.columns;
-    const Val ldb = k.integer(kLdb), strips = block.strips;
-    if (form != "nt") {
-      call(pack_rows_function(k, shape.columns),
-           {k.at(b, d * ldb + columns.first).base, ldb.raw(), panels.base, columns.size().raw(), depth.raw(),
-            strips.raw(), k.index(shape.columns).raw(), k.index(depth_block * shape.columns).raw(),
-            ahead(block, d, depth, ldb).raw()});
-      return;
-    }
-    k.loop("pack", strips, [&](Val strip) {
-      const Val first = columns.first + strip * shape.columns;
-      const Val width = k.min(columns.last - first, k.index(shape.columns));
-      call(pack_transposed_function(k, shape.columns),
-           {k.at(b, first * ldb + d).base, ldb.raw(), panel(strip).base, width.raw(), depth.raw()});
+  void pack_b(const Block& block, const Step& step) {
+    const Val ldb = k.integer(kLdb);
+    k.loop("pack", first_packed(block), block.strips, 1, [&](Val strip) {
+      const Val first = block.columns.first + strip * shape.columns, columns = block.columns.last - first;
+      if (form == "nt") {
+        call(pack_transposed_function(k, shape.columns),
+             {k.at(b, first * ldb + step.d).base, ldb.raw(), panel(strip).base,
+              k.min(columns, k.index(shape.columns)).raw(), step.depth.raw()});
+      } else {
+        call(pack_rows_function(k, shape.columns), {k.at(b, step.d * ldb + first).base, ldb.raw(),
+                                                    panel(strip).base, columns.raw(), step.depth.raw()});
+      }
     });
   }
 
-  /// All of the block's columns of Y as panels of rows of A (form tn).
-  void pack_a(const Block& block, Val d, Val depth) {
-    const RowTiles& rows = block.rows;
+  /// A strip of B as tiles read it, and its stride.
+  std::pair<llvm::Value*, Val> strip_of_b(const Block& block, const Step& step, Val strip) {
+    if (form == "nt") return {panel(strip).base, k.index(shape.columns)};
+    const Val packed = strip >= first_packed(block), ldb = k.integer(kLdb);
+    const Ptr place = k.at(b, step.d * ldb + block.columns.first + strip * shape.columns);
+    return {k.ir().CreateSelect(packed.raw(), panel(strip).base, place.base),
+            k.select(packed, k.index(shape.columns), ldb)};
+  }
+
+  /// The tile's columns of Y as a panel (form tn).
+  void pack_a(const Step& step, Val row) {
     const Val lda = k.integer(kLda);
-    call(pack_rows_function(k, shape.panel_rows),
-         {k.at(a, d * lda + rows.all.first).base, lda.raw(), panel_a.base,
-          (k.integer(kM) - rows.all.first).raw(), depth.raw(), rows.count.raw(), rows.height.raw(),
-          k.index(depth_block * shape.panel_rows).raw(), ahead(block, d, depth, lda).raw()});
+    call(pack_rows_function(k, shape.panel_rows), {k.at(a, step.d * lda + row).base, lda.raw(), panel_a.base,
+                                                   (k.integer(kM) - row).raw(), step.depth.raw()});
   }
 
   /// Tile `tile`'s part of A in place, or a copy where its rows would all fall on the same few sets of the
   /// cache.
-  std::pair<Ptr, Val> rows_of_a(Val row, Val height, Val d, Val depth) {
+  std::pair<Ptr, Val> rows_of_a(Val row, Val height, const Step& step) {
     const Val lda = k.integer(kLda);
-    const Ptr source = k.at(a, row * lda + d);
-    const int64_t period = kCachePeriod / ir::dtype_bytes(k.real());
+    const Ptr source = k.at(a, row * lda + step.d);
     Var pointer = k.var(k.wrap(source.base)), stride = k.var(lda);
-    k.if_((lda % period == 0) & (height >= kCacheWays / 2), [&] {
+    k.if_(collides(lda) & (height >= kCacheWays / 2), [&] {
       const Val copy_stride = k.index(depth_block + kLanes);
       call(copy_rows_function(k),
-           {source.base, lda.raw(), panel_a.base, height.raw(), depth.raw(), copy_stride.raw()});
+           {source.base, lda.raw(), panel_a.base, height.raw(), step.depth.raw(), copy_stride.raw()});
       pointer.set(k.wrap(panel_a.base));
       stride.set(copy_stride);
     });
     return {Ptr{pointer.get().raw(), a.element}, stride.get()};
   }
 
-  void multiply_tile(const Block& block, Val tile, Val row, Val height, Val d, Val depth, Val begins) {
+  Val address(Ptr matrix, Val row, Val column, Val ld) {
+    return k.wrap(k.ir().CreatePtrToInt(matrix.base, k.ir().getInt64Ty())) + (row * ld + column) * bytes();
+  }
+
+  Step step_of(const Block& block, const Block& following, Val has_following, Val d) {
+    Step step;
+    step.d = d;
+    step.depth = k.min(block.depths.last - d, k.index(depth_block));
+    step.calls = block.rows.count * block.strips;
+    step.lines = (step.depth + (kLineBytes / bytes() - 1)) / (kLineBytes / bytes());
+    const Val inside = d + step.depth < block.depths.last;
+    step.next_row = k.select(inside, block.rows.all.first, following.rows.all.first);
+    step.next_column = k.select(inside, block.columns.first, following.columns.first);
+    step.next_d = k.select(inside, d + step.depth, following.depths.first);
+    step.any = inside | has_following;
+    return step;
+  }
+
+  /// The next block's part of B, and in form tn of A.
+  void begin_fetching(const Block& block, const Step& step, FetchStream& of_a, FetchStream& of_b) {
+    const Val ldb = k.integer(kLdb), lda = k.integer(kLda), none = k.index(0);
+    const Val columns = k.select(step.any, block.columns.size(), none);
+    if (form == "nt") {
+      of_b.along_depth(address(b, step.next_column, step.next_d, ldb), ldb * bytes(), columns, step.calls);
+    } else {
+      of_b.across_depth(address(b, step.next_d, step.next_column, ldb), ldb * bytes(), columns * bytes(),
+                        step.depth, step.lines, step.calls);
+    }
+    if (form != "tn") return;
+    const Val rows = k.select(step.any, block.rows.all.size(), none);
+    of_a.across_depth(address(a, step.next_d, step.next_row, lda), lda * bytes(), rows * bytes(), step.depth,
+                      step.lines, step.calls);
+  }
+
+  /// The next tile's rows of A, in the last tile those of the next block's first (forms nt and nn).
+  void fetch_next_rows(const Block& block, const Step& step, Val tile, Val row, Val height,
+                       FetchStream& of_a) {
+    const Val last = tile + 1 == block.rows.count, lda = k.integer(kLda);
+    of_a.along_depth(
+        address(a, k.select(last, step.next_row, row + height), k.select(last, step.next_d, step.d), lda),
+        lda * bytes(), k.select(last & !step.any, k.index(0), height), block.strips);
+  }
+
+  void multiply_tile(const Block& block, const Step& step, Val tile, Val row, Val height, FetchStream& of_a,
+                     FetchStream& of_b) {
     const LeftOperand operand = form == "tn" ? LeftOperand::Panel : LeftOperand::Rows;
-    const auto [rows, stride] =
-        operand == LeftOperand::Panel
-            ? std::pair{k.at(panel_a, tile * (depth_block * shape.panel_rows)), k.index(0)}
-            : rows_of_a(row, height, d, depth);
+    if (form == "tn") {
+      pack_a(step, row);
+    } else {
+      fetch_next_rows(block, step, tile, row, height, of_a);
+    }
+    const auto [rows, stride] = form == "tn" ? std::pair{panel_a, k.index(0)} : rows_of_a(row, height, step);
     const Ptr table{tile_table(k, operand), k.ir().getPtrTy()};
     llvm::FunctionType* type = tile_function(k, operand, 1)->getFunctionType();
     llvm::Value* function = k.load(table, height - 1).raw();
-    const Val ldc = k.integer(kLdc), lda = k.integer(kLda);
-    const Val last = tile + 1 == block.rows.count;  // then the first of the next block of depth
-    const Ptr next = k.at(a, k.select(last, block.rows.all.first, row + height) * lda + k.select(last, d + depth, d));
+    const Val begins = (step.d == block.depths.first) & (k.integer(kAccumulate) == 0), ldc = k.integer(kLdc);
     k.loop("strip", block.strips, [&](Val strip) {
       const Val offset = strip * shape.columns;
       const Ptr target = k.at(block.out, row * ldc + block.columns.first + offset);
       llvm::Value* begin = k.ir().CreateSelect(begins.raw(), k.at(start, offset).base,
                                                llvm::ConstantPointerNull::get(k.ir().getPtrTy()));
+      const auto [right, ldb] = strip_of_b(block, step, strip);
+      of_a.next();
+      of_b.next();
       k.ir().CreateCall(type, function,
-                        {rows.base, stride.raw(), panel(strip).base, target.base, ldc.raw(), begin,
-                         depth.raw(), (block.columns.size() - offset).raw(), next.base, lda.raw()});
+                        {rows.base, stride.raw(), right, ldb.raw(), target.base, ldc.raw(), begin,
+                         step.depth.raw(), (block.columns.size() - offset).raw(), fetch.base});
     });
   }
 
@@ -220,7 +291,8 @@ struct ProductEmitter {
     block.strips = (block.columns.size() + (shape.columns - 1)) / shape.columns;
     block.rows.all = share(k.integer(kM), row_blocks, number / column_blocks);
     block.rows.count = (block.rows.all.size() + (shape.rows - 1)) / shape.rows;
-    block.rows.height = (block.rows.all.size() + (block.rows.count - 1)) / block.rows.count;
+    block.rows.low = block.rows.all.size() / block.rows.count;
+    block.rows.higher = block.rows.all.size() % block.rows.count;
     block.depths = share(k.integer(kK), k.integer(kParts), part);
     block.out = k.at(c, part * k.integer(kPartStride));
     return block;
@@ -246,23 +318,26 @@ struct ProductEmitter {
   void task(Val number) {
     const Block block = block_of(number);
     fill_start(block.columns);
-    if (form != "nt") return multiply_blocks(block);
+    if (form != "nt") return multiply_blocks(block, number);
     k.if_(
-        block.rows.all.size() <= kFewRows, [&] { multiply_few_rows(block); }, [&] { multiply_blocks(block); });
+        block.rows.all.size() <= kFewRows, [&] { multiply_few_rows(block); },
+        [&] { multiply_blocks(block, number); });
   }
 
-  void multiply_blocks(const Block& block) {
+  void multiply_blocks(const Block& block, Val number) {
+    const Block following = block_of(number + 1);
+    const Val has_following = number + 1 < k.tasks_end();
+    FetchStream of_a(k, fetch, 0), of_b(k, fetch, 1);
     k.loop("depths", block.depths.first, block.depths.last, depth_block, [&](Val d) {
-      const Val depth = k.min(block.depths.last - d, k.index(depth_block));
-      const Val begins = (d == block.depths.first) & (k.integer(kAccumulate) == 0);
-      pack_b(block, d, depth);
-      if (form == "tn") pack_a(block, d, depth);
+      const Step step = step_of(block, following, has_following, d);
+      begin_fetching(block, step, of_a, of_b);
+      pack_b(block, step);
       k.loop("tile", block.rows.count, [&](Val tile) {
-        const Val row = block.rows.all.first + tile * block.rows.height;
-        const Val height = k.min(block.rows.height, block.rows.all.last - row);
-        multiply_tile(block, tile, row, height, d, depth, begins);
+        const Range rows = block.rows.tile(k, tile);
+        const Val row = rows.first, height = rows.size();
+        multiply_tile(block, step, tile, row, height, of_a, of_b);
         if (!has_epilogue()) return;
-        k.if_(d + depth == block.depths.last, [&] { epilogue(block, row, height); });
+        k.if_(d + step.depth == block.depths.last, [&] { epilogue(block, row, height); });
       });
     });
   }

@@ -6,12 +6,6 @@ namespace tfc::codegen {
 
 namespace {
 
-// Steps of depth in one iteration of a tile's loop with A in a panel. With A in place LLVM schedules the addresses of
-// several steps ahead of the multiplications and spills accumulators.
-constexpr int kPanelUnroll = 2;
-constexpr int64_t kLineBytes = 64;  // of a cache
-constexpr int64_t kPanelGroup = 4, kPackRows = 32;
-
 std::string form_name(LeftOperand form) {
   return form == LeftOperand::Rows ? "tc.tile_rows" : "tc.tile_panel";
 }
@@ -43,10 +37,24 @@ void by_columns(KernelBuilder& k, const TileShape& shape, Val columns, const std
   });
 }
 
+/// One line of depth's share of what is fetched ahead.
+void emit_fetch(KernelBuilder& k, Ptr fetch, Val line) {
+  const Ptr memory{llvm::ConstantPointerNull::get(k.ir().getPtrTy()), k.ir().getInt8Ty()};
+  for (int64_t stream = 0; stream < kFetchStreams; ++stream) {
+    const auto word = [&](FetchWord which) { return k.load(fetch, k.index(stream * kFetchWords + which)); };
+    const Val first = word(kFetchAddress) + line * word(kFetchLineStep), step = word(kFetchRowStep);
+    k.loop("fetch", k.index(0), word(kFetchRows), kFetchRowsAtOnce, [&](Val row) {
+      for (int i = 0; i < kFetchRowsAtOnce; ++i) k.prefetch(memory, first + (row + i) * step, /*locality=*/2);
+    });
+  }
+}
+
 void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
   const TileShape shape = tile_shape(k.target(), k.real());
-  const Ptr a = k.pointer(0), b = k.pointer(2), c = k.pointer(3), start = k.pointer(5);
-  const Val lda = k.integer(1), ldc = k.integer(4), depth = k.integer(6), columns = k.integer(7);
+  const Ptr a = k.pointer(0), b = k.pointer(2), c = k.pointer(4), start = k.pointer(6),
+            fetch{k.pointer(9).base, k.ir().getInt64Ty()};
+  const Val lda = k.integer(1), ldb = k.integer(3), ldc = k.integer(5), depth = k.integer(7),
+            columns = k.integer(8);
   const int n = shape.columns, lanes = shape.lanes;
   auto element = [&](int row, int half) { return ldc * row + half * lanes; };
 
@@ -56,8 +64,10 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
     sums.each([&](Var& sum, int, int half) { sum.set(k.load_vector(start, k.index(half * lanes), lanes)); });
   });
 
+  // One step of depth at a time: with several, LLVM schedules the addresses of A's rows ahead of the
+  // multiplications and spills accumulators.
   const auto multiply = [&](Val d) {
-    const Val b0 = k.load_vector(b, d * n, lanes), b1 = k.load_vector(b, d * n + lanes, lanes);
+    const Val b0 = k.load_vector(b, d * ldb, lanes), b1 = k.load_vector(b, d * ldb + lanes, lanes);
     for (int row = 0; row < height; ++row) {
       const Val at = form == LeftOperand::Panel ? d * shape.panel_rows + row : lda * row + d;
       const Val x = k.splat(k.load(a, at), lanes);
@@ -65,17 +75,14 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
       sums.at(row, 1).set(k.fma(x, b1, sums.at(row, 1).get()));
     }
   };
-  if (form == LeftOperand::Panel) {
-    k.unrolled_loop("depth", k.index(0), depth, kPanelUnroll, multiply);
-  } else {
-    const Ptr next = k.pointer(8);
-    const Val ld_next = k.integer(9);
-    const int64_t line = kLineBytes / ir::dtype_bytes(k.real());
-    k.loop("line", k.index(0), depth, line, [&](Val first) {
-      for (int row = 0; row < height; ++row) k.prefetch(next, ld_next * row + first, /*locality=*/2);
-      k.loop("depth", first, k.min(first + line, depth), 1, multiply);
-    });
-  }
+  const int64_t line = kLineBytes / ir::dtype_bytes(k.real());
+  k.loop("line", k.index(0), depth, line, [&](Val first) {
+    const Val number = first / line;
+    emit_fetch(k, fetch, number);
+    // A row of C for each line: it is written, and for the most part read, when the sums are complete.
+    for (int at : {0, lanes, n - 1}) k.prefetch(c, ldc * number + at);
+    k.loop("depth", first, k.min(first + line, depth), 1, multiply);
+  });
 
   // Element by element, so that no sum waits for its turn in memory.
   auto finish = [&](const std::function<Val(Val at, int half)>& load,
@@ -117,10 +124,8 @@ void emit_pack_transposed(KernelBuilder& k, int width) {
         k.store(panel, (d + j) * width + first, vectors[static_cast<size_t>(j)]);
     };
     const Val whole = depth / lanes * lanes;
-    k.loop("depth", k.index(0), whole, lanes, [&](Val d) {
-      for (const Ptr& p : column) k.prefetch(p, ld * width + d, /*locality=*/2);
-      block(d, [&](Ptr p) { return k.load_vector(p, d, lanes); });
-    });
+    k.loop("depth", k.index(0), whole, lanes,
+           [&](Val d) { block(d, [&](Ptr p) { return k.load_vector(p, d, lanes); }); });
     k.if_(whole < depth, [&] {
       const Val mask = k.first_lanes_mask(depth - whole, lanes);
       block(whole, [&](Ptr p) { return k.load_vector(p, whole, lanes, mask); });
@@ -130,42 +135,29 @@ void emit_pack_transposed(KernelBuilder& k, int width) {
 
 void emit_pack_rows(KernelBuilder& k, int width) {
   const int lanes = tile_shape(k.target(), k.real()).lanes;
-  const Ptr source = k.pointer(0), panels = k.pointer(2);
-  const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4), count = k.integer(5),
-            step = k.integer(6), stride = k.integer(7), ahead = k.integer(8);
-  auto copy = [&](Val panel, Val d, const std::function<Val(Val from, int first)>& load) {
-    for (int first = 0; first < width; first += lanes) {
-      k.prefetch(source, ahead + d * ld + panel * step + first, /*locality=*/2);
-      k.store(panels, panel * stride + d * width + first, load(d * ld + panel * step, first));
-    }
+  const Ptr source = k.pointer(0), panel = k.pointer(2);
+  const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4);
+  const auto copy = [&](Val d, const std::function<Val(Val from, int first)>& load) {
+    for (int first = 0; first < width; first += lanes)
+      k.store(panel, d * width + first, load(d * ld + first, first));
   };
-  const auto inside = [&](Val from, int first) { return k.load_vector(source, from + first, lanes); };
-  // Few panels at a time, for each is a stream of writes and all fall into the same sets of the cache; few rows at a
-  // time, so that the source's lines are still there when the next panels want their other ends.
-  const Val whole = k.max(k.index(0), k.min(count, (columns - width + step) / step));
-  const Val grouped = whole / kPanelGroup * kPanelGroup;
-  k.loop("rows", k.index(0), depth, kPackRows, [&](Val first) {
-    const Val last = k.min(first + kPackRows, depth);
-    k.loop("group", k.index(0), grouped, kPanelGroup, [&](Val panel) {
-      k.loop("depth", first, last, 1, [&](Val d) {
-        for (int64_t i = 0; i < kPanelGroup; ++i) copy(panel + i, d, inside);
+  k.if_(
+      columns >= width,
+      [&] {
+        k.unrolled_loop("depth", k.index(0), depth, 4, [&](Val d) {
+          copy(d, [&](Val from, int) { return k.load_vector(source, from, lanes); });
+        });
+      },
+      [&] {
+        std::vector<Val> masks;
+        for (int first = 0; first < width; first += lanes)
+          masks.push_back(k.first_lanes_mask(columns - first, lanes));
+        k.loop("depth", depth, [&](Val d) {
+          copy(d, [&](Val from, int first) {
+            return k.load_vector(source, from, lanes, masks[static_cast<size_t>(first / lanes)]);
+          });
+        });
       });
-    });
-    k.loop("panel", grouped, whole, 1, [&](Val panel) {
-      k.loop("depth", first, last, 1, [&](Val d) { copy(panel, d, inside); });
-    });
-  });
-  k.loop("edge", whole, count, 1, [&](Val panel) {
-    std::vector<Val> masks;
-    for (int first = 0; first < width; first += lanes) {
-      masks.push_back(k.first_lanes_mask(columns - panel * step - first, lanes));
-    }
-    k.loop("depth", depth, [&](Val d) {
-      copy(panel, d, [&](Val from, int first) {
-        return k.load_vector(source, from + first, lanes, masks[static_cast<size_t>(first / lanes)]);
-      });
-    });
-  });
 }
 
 void emit_copy_rows(KernelBuilder& k) {
@@ -202,8 +194,8 @@ llvm::Value* function_table(KernelBuilder& k, const std::string& name, int count
                                   llvm::ConstantArray::get(type, functions), full);
 }
 
-/// At distance d, the lanes whose index has bit d clear stay in the upper vector of each pair (i, i + d), the others
-/// move to the lower one.
+/// At distance d, the lanes whose index has bit d clear stay in the upper vector of each pair (i, i + d), the
+/// others move to the lower one.
 std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows) {
   const int n = static_cast<int>(rows.size());
   for (int d = 1; d < n; d *= 2) {
@@ -232,7 +224,7 @@ TileShape tile_shape(const Target& target, ir::DType real) {
 }
 
 llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height) {
-  return shared_function(k, form_name(form) + "." + std::to_string(height), "pippipiipi",
+  return shared_function(k, form_name(form) + "." + std::to_string(height), "pipipipiip",
                          [&](KernelBuilder& helper) { emit_tile(helper, form, height); });
 }
 
@@ -242,7 +234,7 @@ llvm::Value* tile_table(KernelBuilder& k, LeftOperand form) {
 }
 
 llvm::Function* pack_rows_function(KernelBuilder& k, int width) {
-  return shared_function(k, "tc.pack_rows." + std::to_string(width), "pipiiiiii",
+  return shared_function(k, "tc.pack_rows." + std::to_string(width), "pipii",
                          [&](KernelBuilder& helper) { emit_pack_rows(helper, width); });
 }
 

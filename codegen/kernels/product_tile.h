@@ -32,23 +32,28 @@ std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows);
 /// panel_rows].
 enum class LeftOperand { Rows, Panel };
 
-/// fn(a, lda, b, c, ldc, start, depth, columns, next, ld_next): C[h, columns] = start + A B, for a panel B [depth, tile
-/// columns]; `start` [tile columns] is what every row begins with, null: C += A B. Each element is one chain of fma
-/// over ascending depth that begins with `start` or zero, the same for every height and form. In form Rows the next
-/// tile's rows, at `next`, are fetched into the second-level cache meanwhile.
+/// What tiles fetch into the second-level cache while they multiply, so that reading memory and multiplying
+/// overlap evenly. A tile walks its depth by lines of a cache: for line i, stream s fetches the lines at
+/// address + i * line_step + r * row_step, r < rows (all in bytes).
+enum FetchWord { kFetchAddress, kFetchLineStep, kFetchRowStep, kFetchRows, kFetchWords };
+inline constexpr int kFetchStreams = 2, kFetchRowsAtOnce = 4;  // rows: a multiple of this
+inline constexpr int64_t kLineBytes = 64;
+
+/// fn(a, lda, b, ldb, c, ldc, start, depth, columns, fetch): C[h, columns] = start + A B, with element (d, c)
+/// of B at d * ldb + c, whole tile columns wide; `start` [tile columns] is what every row begins with, null:
+/// C += A B. Each element is one chain of fma over ascending depth that begins with `start` or zero, the same
+/// for every height and form. `fetch`: kFetchStreams times kFetchWords i64.
 llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height);
 
 /// The tiles of heights 1..rows as a constant array of functions.
 llvm::Value* tile_table(KernelBuilder& k, LeftOperand form);
 
-/// fn(source, ld, panels, columns, depth, count, step, stride, ahead): panel p of `count`, at panels + p * stride, gets
-/// panel[d][c] = source[d * ld + p * step + c], `width` elements wide; zeros where p * step + c >= columns. Meanwhile
-/// what lies `ahead` elements further, for the next call, is fetched into the second-level cache.
+/// fn(source, ld, panel, columns, depth): panel[d][c] = source[d * ld + c], `width` elements wide;
+/// zeros where c >= columns.
 llvm::Function* pack_rows_function(KernelBuilder& k, int width);
 
-/// fn(source, ld, panel, columns, depth): panel[d][c] = source[c * ld + d], `width` elements wide. Columns past the last
-/// repeat it. Writes up to one vector of rows past `depth`. Meanwhile the columns behind, of the next panel, are fetched
-/// into the second-level cache: short pieces of many rows are not foreseen by the hardware.
+/// fn(source, ld, panel, columns, depth): panel[d][c] = source[c * ld + d], `width` elements wide.
+/// Columns past the last repeat it. Writes up to one vector of rows past `depth`.
 llvm::Function* pack_transposed_function(KernelBuilder& k, int width);
 
 /// fn(source, ld, copy, rows, depth, stride): copy[r * stride + d] = source[r * ld + d].

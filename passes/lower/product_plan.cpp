@@ -1,6 +1,7 @@
 #include "passes/lower/product_plan.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/check.h"
 
@@ -17,11 +18,15 @@ constexpr int64_t kTasks = 12;
 // A task's block of C: panels of B [k block, columns] and the rows of A that pass over them stay in the
 // second-level cache. Below the least height a task packs more than it multiplies.
 constexpr int64_t kBlockStrips = 4, kBlockRows = 256, kLeastRows = 56;
-// A weight's gradient packs both operands: the nearer to a square, the less.
-constexpr int64_t kGradientStrips = 6, kGradientRows = 192;
+// Form nn packs B at little cost: the nearer a block is to a square, the less is read of A and B together.
+// From so many rows on there are tasks enough with blocks of kBlockStrips, of kWideStrips.
+constexpr int64_t kWideStrips = 8, kRowsForBlocks = 128, kRowsForWide = 512;
+// A weight's gradient copies a tile's columns of A and passes all strips of B over them: the wider, the less.
+constexpr int64_t kGradientStrips = 12, kGradientRows = 192;
 constexpr int64_t kPartDepth = 256;
 // Greatest tile height and vector width of any target, for the scratch.
 constexpr int64_t kTileRows = 14, kTileColumns = 32, kPanelRows = 16;
+constexpr int64_t kFetchBytes = 64;
 
 int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -33,25 +38,25 @@ int64_t depth_block(const Lowering& lowering) { return 1024 / element_bytes(lowe
 struct Cut {
   Dim row_blocks, column_blocks, parts = 1;
   Dim greatest_parts = 1;  // in any iteration
-  int64_t panel_rows = 0;  // greatest number of rows of A in panels: form tn
 };
 
-/// Forms nt and nn: m is the number of tokens. More than one block of rows repeats the packing of B, so that
-/// few tokens are cut by columns alone.
+/// Forms nt and nn: m is the number of tokens. More than one block of rows repeats the packing of B in form
+/// nt, the reading of it in both, so that few tokens are cut by columns alone.
 Cut cut_forward(const Product& product) {
   const int64_t strips = ceiling(product.n, kStripColumns);
-  const int64_t narrow = std::clamp<int64_t>(strips / kTasks, 1, kBlockStrips);
-  const int64_t wide = std::min(strips, kBlockStrips);
-  const Dim tall = ceildiv(product.m, kBlockRows);
-  const Dim many = min(Dim(1), tall - 1);  // 1 from the second block of rows on
-  auto choose = [&](int64_t few_rows, int64_t many_rows) {
-    return Dim(few_rows) + Dim(many_rows - few_rows) * many;
+  const bool transposes = product.form == "nt";
+  const auto more_than = [&](int64_t rows) { return min(Dim(1), ceildiv(product.m, rows) - 1); };
+  const auto choose = [&](const std::function<int64_t(int64_t strips)>& value) {
+    const int64_t few = value(std::clamp<int64_t>(strips / kTasks, 1, kBlockStrips));
+    const int64_t many = value(std::min(strips, kBlockStrips)), most = value(std::min(strips, kWideStrips));
+    const Dim chosen = Dim(few) + Dim(many - few) * more_than(transposes ? kBlockRows : kRowsForBlocks);
+    return transposes ? chosen : chosen + Dim(most - many) * more_than(kRowsForWide);
   };
 
   Cut cut;
-  cut.column_blocks = choose(ceiling(strips, narrow), ceiling(strips, wide));
-  const Dim wanted = choose(ceiling(kTasks, ceiling(strips, narrow)), ceiling(kTasks, ceiling(strips, wide)));
-  cut.row_blocks = max(tall, min(ceildiv(product.m, kLeastRows), wanted));
+  cut.column_blocks = choose([&](int64_t wide) { return ceiling(strips, wide); });
+  const Dim wanted = choose([&](int64_t wide) { return ceiling(kTasks, ceiling(strips, wide)); });
+  cut.row_blocks = max(ceildiv(product.m, kBlockRows), min(ceildiv(product.m, kLeastRows), wanted));
   return cut;
 }
 
@@ -61,12 +66,11 @@ Cut cut_weight_gradient(const Product& product) {
   const int64_t strips = ceiling(product.n, kStripColumns);
   Cut cut;
   int64_t rows = ceiling(m, kGradientRows), wide = std::min(strips, kGradientStrips);
-  if (rows * ceiling(strips, wide) < kTasks) wide = std::min<int64_t>(wide, 2);
+  if (rows * ceiling(strips, wide) < kTasks) wide = std::min<int64_t>(wide, 4);
   const int64_t columns = ceiling(strips, wide);
   rows = std::max(rows, std::min(ceiling(m, kLeastRows), ceiling(kTasks, columns)));
   cut.row_blocks = rows;
   cut.column_blocks = columns;
-  cut.panel_rows = ceiling(m, rows) + kTileRows;
   if (rows * columns < kTasks && product.c.stride == product.n) {
     const Dim most = ceiling(kTasks, rows * columns);
     cut.parts = min(ceildiv(product.k, kPartDepth), most);
@@ -75,14 +79,12 @@ Cut cut_weight_gradient(const Product& product) {
   return cut;
 }
 
-/// As the kernel lays it out: the row that sums begin with, panels of B, panels or copied rows of A.
-Dim scratch_bytes(const Cut& cut, int64_t depth, int64_t block_columns, int64_t bytes) {
+/// As the kernel lays it out: what tiles fetch, the row that sums begin with, panels of B, a tile's rows or
+/// columns of A.
+Dim scratch_bytes(const std::string& form, int64_t depth, int64_t block_columns, int64_t bytes) {
   const int64_t panels_b = depth * block_columns + kPanelRows * kTileColumns;
-  const int64_t copied_rows = kTileRows * (depth + kPanelRows);
-  const int64_t panels_a =
-      cut.panel_rows * 4 / 3 * depth + kPanelRows * depth;  // 8 columns for 6 rows at worst
-  const int64_t elements = block_columns + panels_b + std::max(copied_rows, cut.panel_rows ? panels_a : 0);
-  return ceiling(elements * bytes, 64) * 64;
+  const int64_t panel_a = form == "tn" ? depth * kPanelRows : kTileRows * (depth + kPanelRows);
+  return kFetchBytes + ceiling((block_columns + panels_b + panel_a) * bytes, 64) * 64;
 }
 
 }  // namespace
@@ -132,7 +134,9 @@ void lower_product(Lowering& lowering, const Product& product) {
   const Dim n = product.n;
   const bool gradient = product.form == "tn";
   const Cut cut = gradient ? cut_weight_gradient(product) : cut_forward(product);
-  const int64_t block_columns = (gradient ? kGradientStrips : kBlockStrips) * kStripColumns;
+  const int64_t block_columns = kStripColumns * (gradient               ? kGradientStrips
+                                                 : product.form == "nn" ? kWideStrips
+                                                                        : kBlockStrips);
   const bool in_parts = !(cut.parts == Dim(1));
   const ir::Arg out = in_parts ? lowering.temporary("parts", product.m * n * cut.greatest_parts * Dim(bytes))
                                : product.c.pointer;
@@ -149,7 +153,7 @@ void lower_product(Lowering& lowering, const Product& product) {
     record.args.push_back(Lowering::integer(number));
   }
   if (has_epilogue(product)) add_epilogue(record, product);
-  record.scratch = scratch_bytes(cut, depth, block_columns, bytes);
+  record.scratch = scratch_bytes(product.form, depth, block_columns, bytes);
   record.flops = Dim(2) * product.m * n * product.k;
   record.bytes = (product.m * product.k + product.k * n + product.m * n) * Dim(bytes);
   lowering.call(std::move(record));

@@ -12,12 +12,11 @@ namespace {
 
 constexpr int64_t kDepth = 32, kColumns = 64;  // a small k block, so that small sizes have several
 
-/// As passes/lower/product_plan.cpp sizes it: what every row begins with, panels of B, panels or copied rows
-/// of A.
-int64_t scratch_bytes(int64_t block_rows, int64_t element_bytes) {
-  const int64_t panels_b = kDepth * kColumns + 16 * 32, copied_rows = 14 * (kDepth + 16);
-  const int64_t panels_a = (block_rows + 14) * 4 / 3 * kDepth + 16 * kDepth;
-  return (kColumns + panels_b + std::max(copied_rows, panels_a)) * element_bytes;
+/// As passes/lower/product_plan.cpp sizes it: what tiles fetch, what every row begins with, panels of B, a
+/// tile's rows or columns of A.
+int64_t scratch_bytes(int64_t element_bytes) {
+  const int64_t panels_b = kDepth * kColumns + 16 * 32, panel_a = 14 * (kDepth + 16);
+  return 64 + (kColumns + panels_b + panel_a) * element_bytes;
 }
 
 template <class T>
@@ -92,7 +91,7 @@ void multiply(const Case& test, Operands<T>& o, T* c, int64_t rows, const T* a) 
                o.c.stride, o.a.stride, o.b.stride, test.accumulate ? 1 : 0, test.row_blocks, column_blocks,
                test.parts, test.m * test.n},
               test.row_blocks * column_blocks * test.parts,
-              scratch_bytes((rows + test.row_blocks - 1) / test.row_blocks, sizeof(T)), test.order);
+              scratch_bytes(sizeof(T)), test.order);
 }
 
 template <class T>
@@ -169,8 +168,16 @@ TEST_P(ProductTest, ViewsBlocksBiasAccumulation) {
   }
 }
 
-// Rows of A a multiple of 2 KB apart share sets of the cache and are copied first.
+// Rows a multiple of 2 KB apart share sets of the cache and are copied first.
 TEST_P(ProductTest, RowsFarApart) {
+  for (const char* form : {"nn", "tn"}) {
+    for (int64_t n : {40, 64, 100}) {
+      Case test{form, GetParam(), 33, n, 70};
+      test.padding = 512 - n;
+      check<float>(test);
+      check<double>(test);
+    }
+  }
   for (const char* form : {"nt", "nn"}) {
     check<float>({form, GetParam(), 33, 40, 512});
     check<float>({form, GetParam(), 5, 40, 1024});
@@ -229,7 +236,7 @@ TEST_P(ProductTest, ActivationAndResidual) {
         kernel("product", attributes, GetParam())
             .run({c.data, o.a.data, o.b.data, nullptr, m, n, test.k, c.stride, o.a.stride, o.b.stride, 0, 1,
                   column_blocks, 1, 0, to.data, to.stride, x.data, x.stride},
-                 column_blocks, scratch_bytes(m, sizeof(float)));
+                 column_blocks, scratch_bytes(sizeof(float)));
       };
       run(o.c, out);
       Matrix<float> alone(m, n);

@@ -18,6 +18,8 @@ struct CompileRequest {
   /// Kernels and tables alone, showing `tc_model_desc`: to be linked with the run time built as an ordinary library,
   /// for sanitizers and debuggers.
   bool kernels = false;
+  /// Lines "key = value": what a weight file must agree on besides names and shapes.
+  std::string architecture;
 };
 
 /// The bytes of what was asked for; the others are empty.

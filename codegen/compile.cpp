@@ -55,7 +55,7 @@ std::optional<Compiled> compile(const ir::Module& planned, const Target& target,
 
   Compiled result;
   result.build_id = build_id(planned, target, request.optimisation);
-  emit_tables(module, planned, target, result.build_id);
+  emit_tables(module, planned, target, result.build_id, request.architecture);
   check(module);
   if (request.llvm) result.llvm = text_of(module);  // kernels and tables, before the run time joins them
 

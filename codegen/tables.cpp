@@ -95,7 +95,7 @@ class TableWriter {
   TableWriter(llvm::Module& module, const ir::Module& planned, const Target& target)
       : data_(module), llvm_(module), module_(planned), heads_(ir::heads_of(planned.facts)), target_(target) {}
 
-  llvm::GlobalVariable* write(uint64_t build_id);
+  llvm::GlobalVariable* write(uint64_t build_id, const std::string& architecture);
 
  private:
   int32_t kernel_number(const ir::KernelSpec& spec);
@@ -216,7 +216,7 @@ Constant* TableWriter::head(const ir::HeadFacts& head) {
                           data_.i64(head.out), data_.i64(head.ignore_index), data_.f64(head.weight)});
 }
 
-llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
+llvm::GlobalVariable* TableWriter::write(uint64_t build_id, const std::string& architecture) {
   constexpr std::array<std::string_view, 3> kinds = {"decoder", "encoder", "encoder-decoder"};
   std::vector<Constant*> entries, params, blobs, caches, heads;
   for (std::string_view name : kEntries) entries.push_back(entry(name));
@@ -231,6 +231,7 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
   const std::string kind = module_.facts.text("kind");
   std::vector<Constant*> members = {data_.text(module_.name),
                                     data_.text(module_.description),
+                                    data_.text(architecture),
                                     data_.text(target_.cpu),
                                     data_.i64(static_cast<int64_t>(build_id)),
                                     data_.i32(static_cast<int>(module_.real)),
@@ -285,8 +286,8 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id) {
 }  // namespace
 
 llvm::GlobalVariable* emit_tables(llvm::Module& module, const ir::Module& planned, const Target& target,
-                                  uint64_t build_id) {
-  return TableWriter(module, planned, target).write(build_id);
+                                  uint64_t build_id, const std::string& architecture) {
+  return TableWriter(module, planned, target).write(build_id, architecture);
 }
 
 }  // namespace tfc::codegen

@@ -228,7 +228,16 @@ typedef struct {
   /* A model with initialised parameters: the same bits for a seed, whatever the threads. */
   tc_status (*model_create)(const tc_options *, tc_model **);
   void (*model_destroy)(tc_model *); /* after its sessions; NULL is fine */
+  /* Parameters from a safetensors file: every name of the table, no other (an equal copy of a tied table may be there),
+   * in F64, F32, F16 or BF16. All of it is checked before the first number changes: TC_E_FORMAT says what is wrong with
+   * the content, TC_E_FILE (and errno) why it cannot be read; then nothing has changed. strict: a file that `save`
+   * wrote is refused where its architecture differs in what shapes do not show (heads, activation, placement of norms,
+   * eps, ...), each key with both values. Moments, seed, call and step_count are read where the file has them. No
+   * session may run meanwhile (TC_E_STATE). The file is mapped: nobody may cut it off during the call. */
   tc_status (*load)(tc_model *, const char *path, int strict);
+  /* Written beside `path` and moved there once it is whole and on the disk; after an error nothing is left and an older
+   * file is as it was. with_optimizer: moments, seed, call and step_count too, so that training goes on to the same
+   * bits; gradients that were accumulated are not saved. Sessions may read the model meanwhile, not write it. */
   tc_status (*save)(const tc_model *, const char *path, int with_optimizer);
   tc_status (*session_create)(tc_model *, const tc_options *, tc_session **);
   void (*session_destroy)(tc_session *);

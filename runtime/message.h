@@ -8,7 +8,7 @@
 namespace tc {
 
 struct Message {
-  char text[512];
+  char text[2048];
 
   void clear() { text[0] = 0; }
   /// Writes the sentence and gives the status back, so that a check reads `return message.fail(...)`.

@@ -1,4 +1,5 @@
 // Models: creation, parameters by name, blocks, training state.
+#include <sched.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "runtime/objects.h"
 #include "runtime/random.h"
 #include "runtime/structs.h"
+#include "runtime/weights.h"
 
 namespace tc {
 
@@ -49,6 +51,59 @@ Executor executor_of(const ModelDesc& desc, const tc_options& options, Pool* poo
 
 int64_t model_bytes() { return align_up(static_cast<int64_t>(sizeof(tc_model))); }
 
+Allocator unlimited(const tc_model& model) {
+  tc_options options = model.options;
+  options.memory_limit = 0;
+  Allocator allocator;
+  allocator.configure(options);
+  return allocator;
+}
+
+void tell(tc_model& model, const Message& message) {
+  while (model.telling.exchange(1)) sched_yield();
+  model.message = message;
+  model.telling.store(0);
+}
+
+char* second_moments(const tc_model& model) {
+  return model.moments.data ? model.moments.data + align_up(gradient_bytes(*model.desc)) : nullptr;
+}
+
+ModelThreads::ModelThreads(tc_model& model, Message& message) : allocator_(unlimited(model)) {
+  Pool* pool = nullptr;
+  status_ = allocator_.allocate(memory_, sizeof(Pool), "threads", message);
+  if (status_ == TC_OK) {
+    pool = new (memory_.data) Pool;
+    pool->configure(model.options.threads);
+  }
+  executor_ = executor_of(*model.desc, model.options, pool);
+  executor_.denormals = Denormals::Keep;
+}
+
+ModelThreads::~ModelThreads() {
+  if (executor_.pool) executor_.pool->stop();
+  allocator_.release(memory_);
+}
+
+FileCall::FileCall(tc_model& model, bool alone, Message& message) : model_(model), alone_(alone) {
+  message.clear();
+  int before = 0;
+  entered_ = model.writing.compare_exchange_strong(before, kInFile);
+  status_ = entered_ ? TC_OK
+                     : message.fail(TC_E_STATE, before == kInFile ? "another thread loads or saves this model"
+                                                                  : "a session is training this model");
+  if (!entered_ || !alone) return;
+  // Both sides set their own mark first and look at the other's then: at least one sees the other.
+  model.loading.store(1);
+  if (model.running.load() > 0) status_ = message.fail(TC_E_STATE, "a session of this model is running");
+}
+
+FileCall::~FileCall() {
+  if (!entered_) return;
+  if (alone_) model_.loading.store(0);
+  model_.writing.store(0);
+}
+
 namespace {
 
 void destroy_model(tc_model* model) {
@@ -61,23 +116,14 @@ void destroy_model(tc_model* model) {
   allocator.release(self);
 }
 
-/// Parameters are filled by threads of their own: a session has none yet.
 tc_status fill_parameters(tc_model& model) {
   const ModelDesc& desc = *model.desc;
-  Block pool_memory;
-  tc_status status =
+  const tc_status status =
       model.allocator.allocate(model.parameters, block_bytes(desc), "parameters", model.message);
-  if (status == TC_OK) {
-    status = model.allocator.allocate(pool_memory, sizeof(Pool), "threads", model.message);
-  }
   if (status != TC_OK) return status;
-  Pool* pool = new (pool_memory.data) Pool;
-  pool->configure(model.options.threads);
-  Executor executor = executor_of(desc, model.options, pool);
-  executor.denormals = Denormals::Keep;
-  initialise(desc, model.options.seed, model.parameters.data, executor);
-  pool->stop();
-  model.allocator.release(pool_memory);
+  const ModelThreads threads(model, model.message);
+  if (threads.status() != TC_OK) return threads.status();
+  initialise(desc, model.options.seed, model.parameters.data, threads.executor());
   return TC_OK;
 }
 
@@ -126,11 +172,6 @@ char* in_block(const ModelDesc& desc, char* block, const char* name, bool traine
   return block + parameter->offset * real_bytes(desc);
 }
 
-char* moment_block(const tc_model& model, int which) {
-  if (!model.moments.data) return nullptr;
-  return model.moments.data + (which == 2 ? align_up(gradient_bytes(*model.desc)) : 0);
-}
-
 }  // namespace
 
 tc_status create_model(const ModelDesc& desc, const tc_options* options, tc_model** model) {
@@ -167,15 +208,27 @@ void tc_rt_model_destroy(tc_model* model) {
   if (model) tc::destroy_model(model);
 }
 
-tc_status tc_rt_load(tc_model* model, const char*, int) {
+tc_status tc_rt_load(tc_model* model, const char* path, int strict) {
   if (!model) return TC_E_ARGUMENT;
-  return model->message.fail(TC_E_FILE, "not supported yet: load (copy into the parameters instead)");
+  tc::Message message;
+  tc::FileCall call(*model, true, message);
+  tc_status status = call.status();
+  if (status == TC_OK && !path) status = message.fail(TC_E_ARGUMENT, "path is NULL");
+  if (status == TC_OK) status = tc::load_weights(*model, path, strict != 0, message);
+  tc::tell(*model, message);
+  return status;
 }
 
-tc_status tc_rt_save(const tc_model* model, const char*, int) {
+tc_status tc_rt_save(const tc_model* model, const char* path, int with_optimizer) {
   if (!model) return TC_E_ARGUMENT;
-  return const_cast<tc_model*>(model)->message.fail(TC_E_FILE,
-                                                    "not supported yet: save (copy the parameters instead)");
+  tc_model& marked = *const_cast<tc_model*>(model);  // its marks and its message; what is saved stays as it is
+  tc::Message message;
+  tc::FileCall call(marked, false, message);
+  tc_status status = call.status();
+  if (status == TC_OK && !path) status = message.fail(TC_E_ARGUMENT, "path is NULL");
+  if (status == TC_OK) status = tc::save_weights(*model, path, with_optimizer != 0, message);
+  tc::tell(marked, message);
+  return status;
 }
 
 void* tc_rt_parameter(tc_model* model, const char* name) {
@@ -188,7 +241,7 @@ void* tc_rt_gradient(tc_model* model, const char* name) {
 
 void* tc_rt_moment(tc_model* model, int which, const char* name) {
   if (!model || (which != 1 && which != 2)) return nullptr;
-  return tc::in_block(*model->desc, tc::moment_block(*model, which), name, true);
+  return tc::in_block(*model->desc, which == 1 ? model->moments.data : tc::second_moments(*model), name, true);
 }
 
 void* tc_rt_block(tc_model* model, int which) {
@@ -199,9 +252,9 @@ void* tc_rt_block(tc_model* model, int which) {
     case TC_BLOCK_GRADIENTS:
       return model->gradients.data;
     case TC_BLOCK_MOMENT1:
-      return tc::moment_block(*model, 1);
+      return model->moments.data;
     case TC_BLOCK_MOMENT2:
-      return tc::moment_block(*model, 2);
+      return tc::second_moments(*model);
     default:
       return nullptr;
   }

@@ -8,6 +8,10 @@
 #include "runtime/memory.h"
 #include "runtime/pool.h"
 
+namespace tc {
+enum Writing : int { kTraining = 1, kInFile = 2 };
+}
+
 struct tc_model {
   const tc::ModelDesc* desc;
   tc_options options;  // defaults of its sessions
@@ -15,7 +19,9 @@ struct tc_model {
   tc::Block self;                            // this struct's own memory
   tc::Block parameters, gradients, moments;  // moments: both, the second from half on
   tc_state state;
-  std::atomic<int> writing{0};  // a session is changing gradients or parameters
+  std::atomic<int> writing{0};  // kTraining: a session changes gradients or parameters; kInFile: load or save
+  std::atomic<int> running{0};  // sessions that are inside a call
+  std::atomic<int> loading{0};  // a file is read: no session may run
   std::atomic<int> telling{0};  // a thread is changing the message
   tc::Message message;
 };
@@ -51,10 +57,15 @@ class SessionCall {
  public:
   explicit SessionCall(tc_session* session) : session_(session) {
     entered_ = session && session->busy.exchange(1) == 0;
-    if (entered_) session->message.clear();
+    if (!entered_) return;
+    session->message.clear();
+    session->model->running.fetch_add(1);
+    if (session->model->loading.load() == 0) return;
+    session->message.fail(TC_E_STATE, "the model is being loaded from a file");
+    leave();
   }
   ~SessionCall() {
-    if (entered_) session_->busy.store(0);
+    if (entered_) leave();
   }
   SessionCall(const SessionCall&) = delete;
   SessionCall& operator=(const SessionCall&) = delete;
@@ -62,6 +73,12 @@ class SessionCall {
   tc_status status() const { return entered_ ? TC_OK : session_ ? TC_E_STATE : TC_E_ARGUMENT; }
 
  private:
+  void leave() {
+    session_->model->running.fetch_sub(1);
+    session_->busy.store(0);
+    entered_ = false;
+  }
+
   tc_session* session_;
   bool entered_;
 };
@@ -70,10 +87,13 @@ class SessionCall {
 class WritingCall {
  public:
   explicit WritingCall(tc_session& session)
-      : model_(session.model), entered_(model_->writing.exchange(1) == 0) {
-    status_ = entered_
-                  ? TC_OK
-                  : session.message.fail(TC_E_STATE, "another session is training this model: one at a time");
+      : model_(session.model) {
+    int before = 0;
+    entered_ = model_->writing.compare_exchange_strong(before, kTraining);
+    status_ = entered_ ? TC_OK
+                       : session.message.fail(TC_E_STATE, before == kInFile
+                                                              ? "the model is being saved to a file"
+                                                              : "another session is training this model: one at a time");
   }
   ~WritingCall() {
     if (entered_) model_->writing.store(0);
@@ -87,6 +107,46 @@ class WritingCall {
   bool entered_;
   tc_status status_;
 };
+
+/// Holds the model for a file: no session writes it meanwhile, nor (`alone`) runs at all.
+class FileCall {
+ public:
+  FileCall(tc_model& model, bool alone, Message& message);
+  ~FileCall();
+  FileCall(const FileCall&) = delete;
+  FileCall& operator=(const FileCall&) = delete;
+  tc_status status() const { return status_; }
+
+ private:
+  tc_model& model_;
+  bool entered_ = false, alone_;
+  tc_status status_;
+};
+
+/// Threads for what a model does outside of its sessions, while this lives. Without memory for them `status` says so,
+/// and the calling thread is all there is.
+class ModelThreads {
+ public:
+  ModelThreads(tc_model& model, Message& message);
+  ~ModelThreads();
+  ModelThreads(const ModelThreads&) = delete;
+  ModelThreads& operator=(const ModelThreads&) = delete;
+  const Executor& executor() const { return executor_; }
+  tc_status status() const { return status_; }
+
+ private:
+  tc_status status_;
+  Allocator allocator_;
+  Block memory_;
+  Executor executor_;
+};
+
+/// The model's hooks without its limit: for what is gone when the call ends.
+Allocator unlimited(const tc_model& model);
+/// The sentence becomes the model's; any thread may say one.
+void tell(tc_model& model, const Message& message);
+/// Null: not allocated.
+char* second_moments(const tc_model& model);
 
 /// Creation over given tables: the exported functions use those of the library's own model.
 tc_status create_model(const ModelDesc& desc, const tc_options* options, tc_model** model);

@@ -115,6 +115,7 @@ struct HeadDesc {
 struct ModelDesc {
   const char* name;
   const char* description;   // resolved TOML
+  const char* architecture;  // lines "key = value": what weights must agree on besides names and shapes
   const char* target;        // "x86-64-v4": what the CPU must have
   uint64_t build_id;
   int32_t real;              // TypeF32 | TypeF64

@@ -1,5 +1,4 @@
 // Sessions: creation, workspace, and the forward entry points.
-#include <sched.h>
 #include <string.h>
 
 #include <new>
@@ -57,9 +56,7 @@ tc_status create_session(tc_model* model, const tc_options* given, tc_session** 
   Message message{};
   const tc_status status = create(model, given, out, message);
   if (status == TC_OK) return status;
-  while (model->telling.exchange(1)) sched_yield();
-  model->message = message;
-  model->telling.store(0);
+  tell(*model, message);
   return status;
 }
 
@@ -93,8 +90,7 @@ tc_status prepare(tc_session& session, EntryId entry, const Inputs& inputs, Sess
   run.bindings.spaces[SpaceParams] = model.parameters.data;
   run.bindings.spaces[SpaceGrads] = model.gradients.data;
   run.bindings.spaces[SpaceMoment1] = model.moments.data;
-  run.bindings.spaces[SpaceMoment2] =
-      model.moments.data ? model.moments.data + align_up(gradient_bytes(*model.desc)) : nullptr;
+  run.bindings.spaces[SpaceMoment2] = second_moments(model);
   run.bindings.spaces[SpaceCache] = session.cache.data;
   return TC_OK;
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "frontend/architecture.h"
 #include "frontend/load.h"
 #include "llvm/Support/raw_ostream.h"
+#include "passes/norm_lists.h"
 
 namespace tfc::tools {
 
@@ -71,6 +73,10 @@ bool check_point(const ir::Point& point, const ir::Module& module, ir::Diagnosti
                      std::to_string(max_seq) + " (max_seq)")
       .name = "usage";
   return false;
+}
+
+std::string architecture_of(const ir::Module& module) {
+  return frontend::architecture(module.description, passes::auto_placement);
 }
 
 bool has_source(const ir::Module& module) { return module.facts.text("kind") == "encoder-decoder"; }

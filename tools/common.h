@@ -34,6 +34,9 @@ passes::PassOptions pass_options_of(const Options& options, const ir::Module& mo
 /// For verbs that run the model: does the design point fit into it?
 bool check_point(const ir::Point& point, const ir::Module& module, ir::Diagnostics& diagnostics);
 
+/// What weight files of the model must agree on, for its library to carry.
+std::string architecture_of(const ir::Module& module);
+
 /// Is this an encoder-decoder, or any model with a source side?
 bool has_source(const ir::Module& module);
 

@@ -8,6 +8,7 @@
 
 #include "codegen/codegen.h"
 #include "ir/check.h"
+#include "tools/common.h"
 #include "tools/outputs.h"
 
 namespace tfc::tools {
@@ -39,6 +40,7 @@ std::unique_ptr<LoadedLibrary> LoadedLibrary::build(const ir::Module& planned, c
   codegen::CompileRequest request;
   request.optimisation = optimisation;
   request.shared = true;
+  request.architecture = architecture_of(planned);
   const auto compiled = codegen::compile(planned, target, request, diagnostics);
   if (!compiled) return nullptr;
 

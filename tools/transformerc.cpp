@@ -159,7 +159,8 @@ int compile(const Options& options) {
   }
 
   codegen::Compiled code;
-  if (const codegen::CompileRequest request = compile_request(options); needs_codegen(request)) {
+  if (codegen::CompileRequest request = compile_request(options); needs_codegen(request)) {
+    request.architecture = architecture_of(module);
     auto compiled = codegen::compile(module, *target, request, diagnostics);
     if (!compiled) return finish(options, diagnostics);
     code = std::move(*compiled);

@@ -15,13 +15,14 @@ DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--compiler", required=True)
-    compiler = parser.parse_args().compiler
+    compiler = os.path.abspath(parser.parse_args().compiler)
     with open(DOCS) as file:
         blocks = re.findall(r"^```(toml|python)\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 7, f"only {len(blocks)} snippets found in {DOCS}"
     names = {}
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)
+        os.chdir(folder)
         for language, text in blocks:
             if language == "toml":
                 path = os.path.join(folder, "tiny.toml")

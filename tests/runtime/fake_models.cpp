@@ -195,6 +195,7 @@ const Expr kBias = 64, kScratch = 64;  // bytes
 void common(TableBuilder& t, int32_t kind) {
   ModelDesc& d = t.desc();
   d.description = "";
+  d.architecture = "";
   d.target = "x86-64-v2";
   d.build_id = 42;
   d.real = TypeF32;

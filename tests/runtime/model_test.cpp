@@ -310,12 +310,5 @@ TEST(Table, ParametersAndGradientsByName) {
             static_cast<float*>(tc_rt_block(f.model, TC_BLOCK_MOMENT2)) + 16);
 }
 
-TEST(Table, LoadAndSaveAreRefusedWithASentence) {
-  const Fixture f(decoder());
-  EXPECT_EQ(tc_rt_load(f.model, "x", 1), TC_E_FILE);
-  EXPECT_EQ(std::string(tc_rt_model_message(f.model)).substr(0, 23), "not supported yet: load");
-  EXPECT_EQ(tc_rt_save(f.model, "x", 1), TC_E_FILE);
-}
-
 }  // namespace
 }  // namespace tc::test

@@ -80,8 +80,8 @@ class _Api(ctypes.Structure):
         ("abi", ctypes.c_uint32), ("build_id", ctypes.c_uint64), ("name", _text), ("description", _text),
         ("model_create", _function(_int, _pointer, _pointer)),
         ("model_destroy", _function(None, _pointer)),
-        ("load", _function(_int, _pointer, _text, _int)),
-        ("save", _function(_int, _pointer, _text, _int)),
+        ("load", ctypes.CFUNCTYPE(_int, _pointer, _text, _int, use_errno=True)),
+        ("save", ctypes.CFUNCTYPE(_int, _pointer, _text, _int, use_errno=True)),
         ("session_create", _function(_int, _pointer, _pointer, _pointer)),
         ("session_destroy", _function(None, _pointer)),
         ("reserve", _function(_int, _pointer, _int, _int64, _int64, _int64)),
@@ -136,6 +136,7 @@ def _load_library():
 _library, _api = _load_library()
 
 _ERRORS = [None, ValueError, MemoryError, OSError, ValueError, OSError, RuntimeError, RuntimeError]  # by tc_status
+_FILE_TROUBLE = 3  # TC_E_FILE: errno says more
 
 
 def _check(status, message=None):

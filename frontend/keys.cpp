@@ -45,7 +45,7 @@ constexpr TableInfo kTables[] = {
 // clang-format off
 constexpr Key kKeys[] = {
     {"", "schema", Integer, "1", "version of this language", 1, 1},
-    {"", "extends", Text, "none", "a description beside this one; the keys here override its keys"},
+    {"", "extends", Text, "none", "a preset, or a description beside this one; the keys here override its keys"},
     {"", "model", Table, "", "", 0, 0, "", "", "model"},
     {"", "embedding", Table, "", "", 0, 0, "", "", "embedding"},
     {"", "position", Table, "", "", 0, 0, "", "", "position"},

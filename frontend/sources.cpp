@@ -11,6 +11,7 @@
 
 #include "frontend/check_keys.h"
 #include "frontend/load.h"
+#include "frontend/presets.h"
 #include "frontend/toml_reader.h"
 
 namespace tfc::frontend {
@@ -54,7 +55,7 @@ class Gatherer {
 
   /// The file over what it extends.
   Document read(const std::shared_ptr<const ir::SourceFile>& file) {
-    sources_.files.push_back(file->name);
+    if (!is_preset(*file)) sources_.files.push_back(file->name);
     chain_.push_back(file->name);
     Document document = read_toml(file, diagnostics_);
     const Tree* extends = document.root.find("extends");
@@ -79,7 +80,10 @@ class Gatherer {
     if (extends.kind != Tree::Kind::Text) return nullptr;  // check_keys will say so
     const fs::path folder = fs::path(file.name).parent_path();
     const fs::path path = (folder / extends.text).lexically_normal();
-    if (!path.has_extension()) return unknown_preset(path, extends);
+    if (!path.has_extension()) {
+      const auto preset = find_preset(extends.text);
+      return preset ? preset : unknown_preset(path, extends);
+    }
     if (goes_round(path, extends)) return nullptr;
     std::string error;
     auto base = read_source(path.string(), error);
@@ -88,9 +92,15 @@ class Gatherer {
   }
 
   std::shared_ptr<const ir::SourceFile> unknown_preset(const fs::path& path, const Tree& extends) {
+    const std::vector<std::string> names = preset_names();
+    std::string known;
+    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+    const std::string near = ir::nearest_name(extends.text, names);
     ir::Diagnostic& error = diagnostics_.error(
-        extends.place, "unknown preset '" + extends.text + "': no presets ship with this compiler yet");
+        extends.place,
+        "unknown preset '" + extends.text + "'" + (near.empty() ? "" : ", did you mean '" + near + "'?"));
     std::error_code ignored;
+    error.notes.push_back("the presets are " + known);
     error.notes.push_back(fs::exists(path.string() + ".toml", ignored)
                               ? "did you mean the file \"" + extends.text + ".toml\"?"
                               : "a file is named with its ending: \"" + extends.text + ".toml\"");

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -173,6 +176,39 @@ TEST(Sanitized, SessionsThatCannotBeMadeInTwoThreads) {
   run();
   other.join();
   EXPECT_STREQ(api().model_message(model.model), "options.threads is -1, expected at least 0 (0: all cores)");
+}
+
+/// A load has the model to itself; whoever comes meanwhile is told so, and nobody sees half of it.
+TEST(Sanitized, LoadsAndSavesBesideRunningSessions) {
+  Model model(2), other_weights(2);
+  train(model, 2);
+  const Tokens tokens(1);
+  const std::vector<float> first = forward(other_weights.session, tokens.batch);
+  const std::vector<float> second = forward(model.session, tokens.batch);
+  char folder[] = "/tmp/weights-XXXXXX";
+  ASSERT_TRUE(mkdtemp(folder));
+  const std::string path = std::string(folder) + "/w", copy = std::string(folder) + "/copy";
+  ASSERT_EQ(api().save(other_weights.model, path.c_str(), 1), TC_OK) << api().model_message(model.model);
+  int loaded = 0;
+  std::thread loading([&] {
+    for (int i = 0; i < 200 && loaded == 0; ++i) {
+      const tc_status status = api().load(model.model, path.c_str(), 1);
+      EXPECT_TRUE(status == TC_OK || status == TC_E_STATE);
+      loaded += status == TC_OK;
+      EXPECT_EQ(api().save(model.model, copy.c_str(), 0), TC_OK);
+    }
+  });
+  std::vector<float> logits(first.size());
+  void* outputs[] = {logits.data()};
+  for (int i = 0; i < 50; ++i) {
+    const tc_status status = api().forward(model.session, &tokens.batch, 0, outputs);
+    EXPECT_TRUE(status == TC_E_STATE || (status == TC_OK && (logits == first || logits == second)));
+  }
+  loading.join();
+  EXPECT_TRUE(loaded == 0 || forward(model.session, tokens.batch) == first);
+  EXPECT_EQ(std::remove(path.c_str()), 0);
+  EXPECT_EQ(std::remove(copy.c_str()), 0);
+  EXPECT_EQ(std::remove(folder), 0) << "nothing else is left in it";
 }
 
 /// Two threads want one session: each call runs whole or says that the session is busy.

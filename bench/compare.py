@@ -48,7 +48,8 @@ SECOND_THREAD = ["gpt2-64", "llama", "nano", "reverse"]
 FREEZING = ["--set", 'train.freeze=["embedding","layers.0-5"]']
 RECOMPUTE = ["--set", 'train.recompute="all"']
 QUICK = ["gpt2-64", "nano", "reverse", "bert-small", "second-thread", "decode"]
-OTHERS = ["second-thread", "decode", "products", "drift", "freezing", "recompute"]
+DENSE = ["--set", "ffn.moe.experts=0", "--set", "model.d_ff=2048"]  # of bench/models/moe.toml
+OTHERS = ["second-thread", "decode", "products", "drift", "freezing", "recompute", "moe"]
 
 
 def median(values):
@@ -201,6 +202,20 @@ def recompute(runner):
           f"{1e3 * everything:.0f} ms, {everything / none:.2f} x, in {sizes[1]:.1f} MB", flush=True)
 
 
+def experts(runner):
+    """Forward and backward, without the optimizer, whose work grows with all parameters."""
+    path, at = "bench/models/moe.toml", "B=4,T=512"
+
+    def seconds(threads, more):
+        found = runner.compiled(path, at, "step", threads, ("--kernels", *more))
+        return sum(record["seconds"] for record in found["kernels"][0]["records"])
+
+    rounds = [[seconds(*call) for call in ((2, ()), (2, DENSE), (1, ()))] for _ in range(runner.options.rounds)]
+    moe, dense, one = (median(times) for times in zip(*rounds))
+    print(f"8 experts, 2 for a token, {at}: forward and backward {1e3 * moe:.1f} ms, dense of equal active work "
+          f"{1e3 * dense:.1f} ms, {moe / dense:.2f} x; second thread {one / moe:.2f} x", flush=True)
+
+
 def torch_is_there():
     try:
         return subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
@@ -238,7 +253,7 @@ def main():
     runner = Runner(options)
     print_line("", "ms", "tokens/s", "GFLOP/s", "of peak", "PyTorch ms", "ratio")
     others = {"second-thread": second_thread, "decode": decode, "products": products, "drift": drift,
-              "freezing": freezing, "recompute": recompute}
+              "freezing": freezing, "recompute": recompute, "moe": experts}
     for row in options.rows:
         if row in MODELS:
             measure_model(runner, *MODELS[row])

@@ -234,6 +234,7 @@ class BlockBuilder {
       attributes = attention_attributes(node.attention, inputs.causal && !node.memory, !node.memory);
     } else if (node.op == "ffn") {
       op = OpKind::BlockFfn;
+      if (node.ffn.moe.experts > 0) operands.push_back(inputs.mask);
       attributes = ffn_attributes(node.ffn);
     } else if (node.op == "norm") {
       op = OpKind::BlockNorm;
@@ -282,7 +283,14 @@ class BlockBuilder {
   }
 
   static ir::Attributes ffn_attributes(const FfnSettings& ffn) {
-    return {{"d_ff", ffn.d_ff}, {"activation", ffn.activation}, {"bias", ffn.bias}, {"dropout", ffn.dropout}};
+    ir::Attributes attributes{{"d_ff", ffn.d_ff}, {"activation", ffn.activation}, {"bias", ffn.bias}, {"dropout", ffn.dropout}};
+    if (ffn.moe.experts == 0) return attributes;
+    attributes.set("experts", ffn.moe.experts);
+    attributes.set("top_k", ffn.moe.top_k);
+    attributes.set("renormalize", ffn.moe.renormalize);
+    attributes.set("aux_loss", ffn.moe.aux_loss);
+    attributes.set("capacity", ffn.moe.capacity);
+    return attributes;
   }
 
   static ir::Attributes norm_attributes(const NormSettings& norm) {

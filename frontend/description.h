@@ -26,11 +26,22 @@ struct AttentionSettings {
   friend bool operator==(const AttentionSettings&, const AttentionSettings&) = default;
 };
 
+/// A mixture of experts in place of the feed-forward; d_ff is the width of each expert.
+struct MoeSettings {
+  int64_t experts = 0;  // 0: an ordinary feed-forward
+  int64_t top_k = 2;    // at most the number of experts
+  bool renormalize = true;
+  double aux_loss = 0.0;
+  double capacity = 0.0;  // 0: no token is dropped
+  friend bool operator==(const MoeSettings&, const MoeSettings&) = default;
+};
+
 struct FfnSettings {
   int64_t d_ff = 0;  // 4 * d_model; gated: 8/3 * d_model rounded up to d_ff_multiple
   std::string activation = "gelu";
   bool bias = true;
   double dropout = 0;  // after the activation
+  MoeSettings moe;
   friend bool operator==(const FfnSettings&, const FfnSettings&) = default;
 };
 

@@ -68,6 +68,27 @@ void resolve_sight(const Scope& scope, const Description& description, Attention
         .notes.push_back("write prefix = true in [inputs] too");
 }
 
+MoeSettings resolve_moe(const Scope& scope, const Description& description, ir::Diagnostics& diagnostics) {
+  MoeSettings moe;
+  moe.experts = scope.integer("experts", 0);
+  if (moe.experts == 0) {
+    if (!scope.empty() && !scope.has("experts") && !scope.has_refused())
+      diagnostics.error(scope.place("experts"), "a mixture of experts needs experts, their number");
+    return {};
+  }
+  moe.top_k = scope.integer("top_k", std::min<int64_t>(moe.top_k, moe.experts));
+  if (moe.top_k > moe.experts)
+    diagnostics.error(scope.place("top_k"),
+                      setting("top_k", moe.top_k) + " is more than " + setting("experts", moe.experts));
+  moe.renormalize = scope.flag("renormalize", true);
+  moe.aux_loss = scope.real("aux_loss", 0.0);
+  moe.capacity = scope.real("capacity", 0.0);
+  if (moe.aux_loss > 0 && !description.has_loss())
+    diagnostics.warning("unused-key", scope.find("aux_loss")->key,
+                        "'aux_loss' has no effect: it is a part of the loss, which this model has none of");
+  return moe;
+}
+
 }  // namespace
 
 AttentionSettings resolve_attention(const Scope& scope, const Description& description, bool self,
@@ -109,6 +130,10 @@ FfnSettings resolve_ffn(const Scope& scope, const Description& description, ir::
   if (ffn.d_ff > kWidest)
     diagnostics.error(scope.place("d_ff"), "the default of d_ff is " + std::to_string(ffn.d_ff) + ", above " +
                                                std::to_string(kWidest) + "; write d_ff");
+  ffn.moe = resolve_moe(scope.within("moe"), description, diagnostics);
+  if (ffn.moe.experts > 0 && ffn.dropout > 0)
+    diagnostics.error(scope.place("dropout"), "not supported yet: dropout inside experts")
+        .notes.push_back("write dropout = 0.0 in [ffn], or where the experts are; the other dropouts stay");
   return ffn;
 }
 

@@ -90,8 +90,24 @@ Items attention_items(const AttentionSettings& attention, const AttentionSetting
       .add_if(attention.prefix != defaults.prefix, "prefix", attention.prefix);
 }
 
-Items ffn_items(const FfnSettings& ffn) {
-  return Items().add("activation", ffn.activation).add("bias", ffn.bias).add("dropout", ffn.dropout);
+/// What [ffn.moe] says; experts = 0 alone where there is none.
+std::string moe_text(const MoeSettings& moe) {
+  Items items;
+  items.add("experts", moe.experts);
+  if (moe.experts == 0) return items.in_braces();
+  return items.add("top_k", moe.top_k)
+      .add("renormalize", moe.renormalize)
+      .add("aux_loss", moe.aux_loss)
+      .add("capacity", moe.capacity)
+      .in_braces();
+}
+
+/// `defaults`: of the tables, where a mixture may have to be taken back.
+Items ffn_items(const FfnSettings& ffn, const FfnSettings& defaults) {
+  Items items;
+  items.add("activation", ffn.activation).add("bias", ffn.bias).add("dropout", ffn.dropout);
+  if (ffn.moe.experts > 0 || defaults.moe.experts > 0) items.add_text("moe", moe_text(ffn.moe));
+  return items;
 }
 
 Items residual_items(const ResidualSettings& residual) {
@@ -113,7 +129,7 @@ std::string node_text(const BlockNode& node, const LayerSettings& defaults) {
     items.append(head_items(node.attention)).append(attention_items(node.attention, usual));
     items.add_if(node.memory, "source", std::string("memory"));
   } else if (node.op == "ffn") {
-    items.add("d_ff", node.ffn.d_ff).append(ffn_items(node.ffn));
+    items.add("d_ff", node.ffn.d_ff).append(ffn_items(node.ffn, defaults.ffn));
   } else if (node.op == "norm") {
     items.append(norm_items(node.norm));
   } else if (node.op == "residual") {
@@ -135,7 +151,7 @@ std::string block_text(const Layer& layer, const LayerSettings& defaults) {
   }
   const LayerSettings& s = layer.settings;
   const Items attention = head_items(s.attention).append(attention_items(s.attention, defaults.attention));
-  const Items ffn = Items().add("d_ff", s.ffn.d_ff).append(ffn_items(s.ffn));
+  const Items ffn = Items().add("d_ff", s.ffn.d_ff).append(ffn_items(s.ffn, defaults.ffn));
   const Items norm = norm_items(s.norm).add("placement", s.norm.placement);
   return "attention = " + attention.in_braces() + "\nffn = " + ffn.in_braces() +
          "\nnorm = " + norm.in_braces() +
@@ -356,7 +372,7 @@ std::string resolved_toml(const Description& d) {
   Blocks blocks(d.defaults);
   const std::string model = model_table(d, blocks);  // names the blocks that are written last
   return "schema = 1\n" + model + embedding_table(d) + position_table(d) + norm_table(d) +
-         attention_items(d.defaults.attention).table("attention") + ffn_items(d.defaults.ffn).table("ffn") +
+         attention_items(d.defaults.attention).table("attention") + ffn_items(d.defaults.ffn, d.defaults.ffn).table("ffn") +
          residual_items(d.defaults.residual).table("residual") + head_table(d) + loss_table(d) +
          train_table(d) +
          inputs_table(d.inputs) + shapes_table(d) + run_table(d.run) + blocks.tables();

@@ -15,6 +15,12 @@ Scope Scope::narrowed(const Tree* table) const {
   return scope;
 }
 
+Scope Scope::within(std::string_view name) const {
+  Scope scope{};
+  for (const Tree* table : tables_) scope = scope.narrowed(table->valid(name));
+  return scope;
+}
+
 int Scope::rank(std::string_view name) const {
   for (size_t i = tables_.size(); i-- > 0;)
     if (tables_[i]->valid(name)) return static_cast<int>(i);
@@ -30,6 +36,13 @@ bool Scope::was_refused(std::string_view name) const {
   return std::any_of(tables_.begin(), tables_.end(), [&](const Tree* table) {
     const Tree* value = table->find(name);
     return value && value->refused;
+  });
+}
+
+bool Scope::has_refused() const {
+  return std::any_of(tables_.begin(), tables_.end(), [&](const Tree* table) {
+    return std::any_of(table->members.begin(), table->members.end(),
+                       [](const auto& member) { return member.second.refused; });
   });
 }
 

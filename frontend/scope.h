@@ -16,10 +16,13 @@ class Scope {
  public:
   Scope(std::initializer_list<const Tree*> tables);
   Scope narrowed(const Tree* table) const;  // null: as it is
+  Scope within(std::string_view name) const;  // the tables of that name in its tables
+  bool empty() const { return tables_.empty(); }
 
   const Tree* find(std::string_view name) const;  // null where no table has it
   bool has(std::string_view name) const { return find(name) != nullptr; }
   bool was_refused(std::string_view name) const;  // some table has it, but wrongly
+  bool has_refused() const;                       // some table has a wrong or unknown key
 
   int64_t integer(std::string_view name, int64_t fallback) const;
   double real(std::string_view name, double fallback) const;

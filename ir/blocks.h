@@ -39,6 +39,7 @@ namespace tfc::ir {
 // block.ffn        prefix ("layers.3.ffn"), d_ff, activation (relu | gelu | gelu_tanh | silu | swiglu | geglu
 // | reglu),
 //                  bias   dropout (after the activation, 0.0)
+//                  with experts > 0 (x, mask?): experts, top_k, renormalize, aux_loss, capacity
 // block.norm       prefix ("layers.3.norm1", "final_norm"), type (layernorm | rmsnorm), eps, bias;
 //                  final "" | "yes" | "auto" (a stack's last norm; "auto": kept unless the placement became
 //                  post), and for final = "auto": depth

@@ -13,6 +13,12 @@ Dim product_flops(const Dim& rows, const Type& weight) { return Dim(2) * rows * 
 /// q k and p v, all keys for all queries: 4 B T S H E.
 Dim attention_flops(const Type& q, const Type& k) { return Dim(4) * q.elements() * k.shape[1]; }
 
+/// Each row meets the weight of one of X experts; `starts` has X + 1 elements.
+Dim expert_flops(const Dim& rows, const Type& weight, const Type& starts) {
+  const int64_t experts = *starts.shape[0].constant() - 1;
+  return Dim(2) * rows * Dim(*weight.shape[0].constant() / experts) * weight.shape[1];
+}
+
 Dim flops(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   switch (node.op) {
@@ -21,6 +27,12 @@ Dim flops(const Graph& graph, NodeId id) {
       return product_flops(operand_type(graph, id, 0).rows(), operand_type(graph, id, 1));
     case OpKind::LinearDw:
       return product_flops(operand_type(graph, id, 0).rows(), node.results[0]);
+    case OpKind::ExpertLinear:
+      return expert_flops(operand_type(graph, id, 0).rows(), operand_type(graph, id, 1), operand_type(graph, id, 3));
+    case OpKind::ExpertLinearDx:
+      return expert_flops(operand_type(graph, id, 0).rows(), operand_type(graph, id, 1), operand_type(graph, id, 2));
+    case OpKind::ExpertLinearDw:
+      return expert_flops(operand_type(graph, id, 0).rows(), node.results[0], operand_type(graph, id, 2));
     case OpKind::LinearCrossEntropy:
     case OpKind::LinearLogprob:
       return product_flops(operand_type(graph, id, 0).rows(), operand_type(graph, id, 1));

@@ -18,7 +18,9 @@ struct OpAttributes {
 #define TFC_ATTENTION(p)                                                                                   \
   p "heads:i " p "kv_heads:i " p "head_dim:i " p "scale:r " p "causal:b? " p "qkv_bias:b " p "o_bias:b " p \
     "rope:s? " p "rope_theta:r? " p "dropout:r? " p "window:i? " p "after:i? " p "alibi:b? " p "prefix_lm:b? "
-#define TFC_FFN(p) p "d_ff:i " p "activation:s " p "bias:b " p "dropout:r? "
+#define TFC_FFN(p)                                                                                        \
+  p "d_ff:i " p "activation:s " p "bias:b " p "dropout:r? " p "experts:i? " p "top_k:i? " p "renormalize:b? " \
+    p "aux_loss:r? " p "capacity:r? "
 #define TFC_NORM(p) p "type:s " p "eps:r " p "bias:b "
 
 #define TFC_ATTENTION_OP "heads:i kv_heads:i head_dim:i scale:r causal:b? window:i? after:i? alibi:b? p:r? place:s?"
@@ -48,6 +50,9 @@ constexpr OpAttributes kTable[] = {
     {OpKind::RopeTable, "width:i theta:r tokens:d"},
     {OpKind::Rope, "heads:i head_dim:i style:s inverse:b?"},
     {OpKind::ColumnSum, "cancelled:l?"},
+    {OpKind::Route, "top_k:i renormalize:b capacity:r"},
+    {OpKind::RouteGrad, "renormalize:b"},
+    {OpKind::Balance, "factor:r"},
     {OpKind::EmbeddingGrad, "scale:r rows:i"},
     {OpKind::PositionRowsGrad, "rows:i"},
     {OpKind::Scale, "factor:r"},

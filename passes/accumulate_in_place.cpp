@@ -16,6 +16,8 @@ bool can_accumulate(const Graph& graph, Value gradient, Value kept) {
   switch (graph.node(gradient.node).op) {
     case OpKind::LinearDw:
     case OpKind::ColumnSum:
+    case OpKind::ExpertLinearDw:
+    case OpKind::ExpertColumnSum:
     case OpKind::EmbeddingGrad:
       return true;
     case OpKind::LinearCrossEntropyGrad:  // dw; its other results are needed before later contributions are

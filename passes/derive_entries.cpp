@@ -86,7 +86,8 @@ Graph derive_last(const ir::Module& module, const Graph& model) {
 
 Graph derive_logprobs(const ir::Module& module, const Graph& model) {
   Graph graph = model;
-  const NodeId loss = model.output("loss.sum").node;
+  NodeId loss = model.output("loss.sum").node;
+  if (graph.node(loss).op == OpKind::AddBalance) loss = graph.operand(loss, 0).node;
   const NodeId logprobs = graph.add(OpKind::LinearLogprob, graph.operands(loss),
                                     {{"ignore_index", graph.node(loss).attributes.integer("ignore_index")}},
                                     "logprobs", graph.node(loss).place);

@@ -24,14 +24,12 @@ class Walk : public ir::GradientContext {
 
   /// The upstream gradient of an output.
   void seed(Value value, Value upstream) { accumulate(value, upstream); }
-  /// A loss, whose rule knows its own upstream gradient.
-  void seed_loss(NodeId loss) { loss_ = loss; }
 
   void run() {
     const std::vector<NodeId> order = ir::topological_order(graph_);
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
       if (!leads_to_wanted_[id->index] || !ir::is_primitive(graph_.node(*id).op)) continue;
-      if (*id != loss_ && !receives(*id)) continue;
+      if (!is_loss(graph_.node(*id).op) && !receives(*id)) continue;
       current_ = *id;
       name_ = graph_.node(*id).name;
       ir::gradient(graph_.node(*id).op, *this);
@@ -57,7 +55,9 @@ class Walk : public ir::GradientContext {
 
   bool wanted(uint32_t slot) const override {
     const Value value = operand(slot);
-    return value.valid() && leads_to_wanted_[value.node.index] && graph_.type(value).dtype == graph_.real;
+    if (!value.valid() || !leads_to_wanted_[value.node.index]) return false;
+    const ir::DType dtype = graph_.type(value).dtype;
+    return dtype == graph_.real || dtype == ir::DType::F64;  // losses are f64 always
   }
 
   NodeId add(OpKind op, const std::vector<Value>& operands, ir::Attributes attributes,
@@ -84,6 +84,9 @@ class Walk : public ir::GradientContext {
   Graph& graph() override { return graph_; }
 
  private:
+  /// Its rule knows its own upstream gradient.
+  static bool is_loss(OpKind op) { return op == OpKind::LinearCrossEntropy || op == OpKind::AddBalance; }
+
   bool receives(NodeId id) const {
     const auto first = gradients_.lower_bound({id, 0});
     return first != gradients_.end() && first->first.node == id;
@@ -108,7 +111,7 @@ class Walk : public ir::GradientContext {
   const std::vector<bool> leads_to_wanted_;
   std::map<Value, Value> gradients_;
   std::map<NodeId, std::vector<Value>> of_parameters_;
-  NodeId loss_, current_;
+  NodeId current_;
   std::string name_;  // of the current node
 };
 
@@ -152,9 +155,7 @@ void differentiate_entry(ir::Entry& entry, PassContext& context) {
   const size_t before = graph.node_count();
   const Leaves leaves = wanted_leaves(graph, !from_loss);
   Walk walk(graph, leaves.all());
-  if (from_loss) {
-    walk.seed_loss(graph.output("loss.sum").node);
-  } else {
+  if (!from_loss) {
     const Value output = graph.output("output");
     walk.seed(output, add_input(graph, "grad_output", graph.type(output)));
     graph.outputs.clear();

@@ -24,7 +24,10 @@ bool made_by(const Graph& graph, Value value, OpKind op) {
 }
 
 bool is_product(const Graph& graph, Value value) {
-  return made_by(graph, value, OpKind::Linear) || made_by(graph, value, OpKind::LinearDx);
+  for (const OpKind op : {OpKind::Linear, OpKind::LinearDx, OpKind::ExpertLinear, OpKind::ExpertLinearDx}) {
+    if (made_by(graph, value, op)) return true;
+  }
+  return false;
 }
 
 /// The dropout that alone reads the value, and at the same time; invalid where there is none.
@@ -48,7 +51,8 @@ std::vector<NodeId> product_chain(const Graph& graph, Value value, NodeId reader
 /// activation(linear(...)), and the dropout of it -> the last of them and, where others read it, what went in.
 bool fuse_activation(Graph& graph, NodeId activation) {
   const Value inner = graph.operand(activation, 0);
-  if (!made_by(graph, inner, OpKind::Linear) || !run_together(graph, inner.node, activation)) return false;
+  const bool forward = made_by(graph, inner, OpKind::Linear) || made_by(graph, inner, OpKind::ExpertLinear);
+  if (!forward || !run_together(graph, inner.node, activation)) return false;
   std::vector<NodeId> nodes = {inner.node, activation};
   if (const NodeId dropout = only_dropout(graph, {activation, 0}); dropout.valid()) nodes.push_back(dropout);
   std::vector<Value> results = {{nodes.back(), 0}};
@@ -86,7 +90,9 @@ bool fuse_sum(Graph& graph, NodeId sum) {
 /// activation_grad(linear_dx(...), x), with the dropout between them
 bool fuse_activation_grad(Graph& graph, NodeId grad) {
   std::vector<NodeId> nodes = product_chain(graph, graph.operand(grad, 0), grad);
-  if (nodes.empty() || graph.node(nodes.front()).op != OpKind::LinearDx) return false;
+  if (nodes.empty()) return false;
+  const OpKind op = graph.node(nodes.front()).op;
+  if (op != OpKind::LinearDx && op != OpKind::ExpertLinearDx) return false;
   const std::string name = graph.node(nodes.front()).name + "+slope";
   nodes.push_back(grad);
   fuse_nodes(graph, nodes, {{grad, 0}}, "product", name);

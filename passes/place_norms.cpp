@@ -56,6 +56,7 @@ struct LayerWriter {
       node.attributes.set("final", std::string());
     } else if (item.op == "ffn") {
       node.op = OpKind::BlockFfn;
+      if (node.attributes.integer("experts", 0) > 0) operands.push_back(graph.operand(layer, 2));
     } else if (item.op == "residual") {
       node.op = OpKind::BlockResidual;
     } else {

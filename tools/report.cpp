@@ -215,6 +215,8 @@ double node_flops(const ir::Graph& graph, ir::NodeId id, const ir::Point& point)
     case ir::OpKind::Linear:
     case ir::OpKind::LinearCrossEntropy:
       return 2 * value(shape_at(0).rows()) * value(shape_at(1).elements());
+    case ir::OpKind::ExpertLinear:  // of a token's experts alone
+      return 2 * value(shape_at(0).rows()) * value(shape_at(1).elements()) / (value(shape_at(3).elements()) - 1);
     case ir::OpKind::Attention:
       return 4 * value(shape_at(0).elements()) * value(shape_at(1).shape[1]);
     case ir::OpKind::Fused: {

@@ -48,19 +48,21 @@ struct ColumnSummer {
   }
 };
 
-/// column_sum {parts}  out[c] (+)= sum over rows of dy[r, c]
+/// column_sum {parts, experts?}  out[c] (+)= sum over rows of dy[r, c]
 /// slots: out, dy, rows, columns, ld, accumulate, stripes, parts, from, to. tasks = stripes * parts. With the
 /// attribute `parts` out is f64 [parts, columns], one row for each part of the rows. Columns from..to-1 sum
-/// to zero by theory, so what rounding left of them is dropped.
+/// to zero by theory, so what rounding left of them is dropped. With `experts` also: starts i32; part p sums the rows
+/// of expert p, starts[p]..starts[p+1], into row p of out.
 llvm::Function* emit_column_sum(KernelBuilder& k, const ir::KernelSpec& spec) {
   const bool in_parts = spec.attributes.flag("parts");
+  const bool by_expert = spec.attributes.flag("experts", false);
   const Ptr out = k.pointer(0, in_parts ? ir::DType::F64 : k.real());
   const Val rows = k.integer(2), columns = k.integer(3), accumulate = k.integer(5), stripes = k.integer(6);
   ColumnSummer summer{k, k.pointer(1), k.integer(4)};
   k.for_tasks([&](Val task) {
     const Val part = task / stripes;
     const Range units = share((columns + (kLanes - 1)) / kLanes, stripes, task % stripes);
-    const Range row_range = share(rows, k.integer(7), part);
+    const Range row_range = by_expert ? rows_of_expert(k, 10, part) : share(rows, k.integer(7), part);
     const Ptr target = k.at(out, part * columns);
     summer.stripe(row_range.first, row_range.last, units.first * kLanes, k.min(units.last * kLanes, columns),
                   [&](Lane lane, Val rounded) {

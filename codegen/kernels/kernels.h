@@ -29,6 +29,8 @@ std::vector<KernelFamily> norm_kernels();
 std::vector<KernelFamily> embedding_kernels();
 std::vector<KernelFamily> attention_kernels();
 std::vector<KernelFamily> pool_kernels();
+std::vector<KernelFamily> expert_kernels();
+std::vector<KernelFamily> balance_kernels();
 std::vector<KernelFamily> update_kernels();
 
 /// Emits the kernel of `spec` into `module` under `name`; an unknown family is a compiler fault.

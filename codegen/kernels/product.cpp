@@ -58,6 +58,8 @@ enum Slot {
   kDropoutKeys,
   kDropoutPlace  // with dropout only
 };
+// Rows by expert: `starts`, experts; they follow what there is of the above.
+constexpr int kStarts = 0, kExperts = 1;
 
 /// Rows in tiles of nearly equal height: 128 rows are 8 x 13 + 2 x 12, not 9 x 14 + 2.
 struct RowTiles {
@@ -74,8 +76,10 @@ struct RowTiles {
 struct Block {
   Range columns, depths;
   RowTiles rows;
-  Val strips;  // of a tile's width in the columns
-  Ptr out;     // where this part of K goes
+  Val strips;     // of a tile's width in the columns
+  Ptr b;          // the expert's, where there are experts
+  Val bias_from;  // element of the bias that belongs to column 0
+  Ptr out;        // where this part of K goes
 };
 
 /// One block of depth of a task, and where the next one begins (in the next task, at the end of this).
@@ -93,6 +97,8 @@ struct ProductEmitter {
   std::string activation, slope;
   std::optional<double> residual_scale;
   std::optional<Dropout> dropout;
+  bool by_expert;
+  int64_t block_rows;  // by expert: greatest number of rows of a task
   TileShape shape;
 
   Ptr fetch, start, panels, panel_a;  // scratch
@@ -105,6 +111,8 @@ struct ProductEmitter {
         block_columns(spec.attributes.integer("columns")),
         activation(spec.attributes.text("activation", "")),
         slope(spec.attributes.text("slope", "")),
+        by_expert(spec.attributes.flag("experts")),
+        block_rows(spec.attributes.integer("block_rows", 0)),
         shape(tile_shape(k.target(), k.real())) {
     if (spec.attributes.has("residual")) residual_scale = spec.attributes.real("residual");
     if (spec.attributes.has("dropout")) dropout.emplace(k, spec.attributes.real("dropout"));
@@ -122,12 +130,13 @@ struct ProductEmitter {
   }
 
   /// What every row begins with: the bias, or zeros.
-  void fill_start(Range columns) {
+  void fill_start(const Block& block) {
     k.zero(start, k.index(block_columns));
     const Ptr bias = k.pointer(kBias);
     k.if_(!k.is_null(bias), [&] {
-      k.vector_loop("bias", columns.size(),
-                    [&](Lane lane) { k.store(start, lane, k.load(k.at(bias, columns.first), lane)); });
+      const Ptr first = k.at(bias, block.bias_from + block.columns.first);
+      k.vector_loop("bias", block.columns.size(),
+                    [&](Lane lane) { k.store(start, lane, k.load(first, lane)); });
     });
   }
 
@@ -148,10 +157,10 @@ struct ProductEmitter {
       const Val first = block.columns.first + strip * shape.columns, columns = block.columns.last - first;
       if (form == "nt") {
         call(pack_transposed_function(k, shape.columns),
-             {k.at(b, first * ldb + step.d).base, ldb.raw(), panel(strip).base,
+             {k.at(block.b, first * ldb + step.d).base, ldb.raw(), panel(strip).base,
               k.min(columns, k.index(shape.columns)).raw(), step.depth.raw()});
       } else {
-        call(pack_rows_function(k, shape.columns), {k.at(b, step.d * ldb + first).base, ldb.raw(),
+        call(pack_rows_function(k, shape.columns), {k.at(block.b, step.d * ldb + first).base, ldb.raw(),
                                                     panel(strip).base, columns.raw(), step.depth.raw()});
       }
     });
@@ -161,7 +170,7 @@ struct ProductEmitter {
   std::pair<llvm::Value*, Val> strip_of_b(const Block& block, const Step& step, Val strip) {
     if (form == "nt") return {panel(strip).base, k.index(shape.columns)};
     const Val packed = strip >= first_packed(block), ldb = k.integer(kLdb);
-    const Ptr place = k.at(b, step.d * ldb + block.columns.first + strip * shape.columns);
+    const Ptr place = k.at(block.b, step.d * ldb + block.columns.first + strip * shape.columns);
     return {k.ir().CreateSelect(packed.raw(), panel(strip).base, place.base),
             k.select(packed, k.index(shape.columns), ldb)};
   }
@@ -212,9 +221,9 @@ struct ProductEmitter {
     const Val ldb = k.integer(kLdb), lda = k.integer(kLda), none = k.index(0);
     const Val columns = k.select(step.any, block.columns.size(), none);
     if (form == "nt") {
-      of_b.along_depth(address(b, step.next_column, step.next_d, ldb), ldb * bytes(), columns, step.calls);
+      of_b.along_depth(address(block.b, step.next_column, step.next_d, ldb), ldb * bytes(), columns, step.calls);
     } else {
-      of_b.across_depth(address(b, step.next_d, step.next_column, ldb), ldb * bytes(), columns * bytes(),
+      of_b.across_depth(address(block.b, step.next_d, step.next_column, ldb), ldb * bytes(), columns * bytes(),
                         step.depth, step.lines, step.calls);
     }
     if (form != "tn") return;
@@ -281,24 +290,81 @@ struct ProductEmitter {
     });
   }
 
-  Block block_of(Val task) {
-    const Val column_blocks = k.integer(kColumnBlocks), row_blocks = k.integer(kRowBlocks), n = k.integer(kN);
-    const Val number = task % (column_blocks * row_blocks), part = task / (column_blocks * row_blocks);
+  /// A block of columns, and part `part` of K.
+  Block columns_of(Val column_block, Val part) {
+    const Val n = k.integer(kN);
     const Range units =
-        share((n + (kStripColumns - 1)) / kStripColumns, column_blocks, number % column_blocks);
+        share((n + (kStripColumns - 1)) / kStripColumns, k.integer(kColumnBlocks), column_block);
     Block block;
     block.columns = {units.first * kStripColumns, k.min(units.last * kStripColumns, n)};
     block.strips = (block.columns.size() + (shape.columns - 1)) / shape.columns;
-    block.rows.all = share(k.integer(kM), row_blocks, number / column_blocks);
-    block.rows.count = (block.rows.all.size() + (shape.rows - 1)) / shape.rows;
-    block.rows.low = block.rows.all.size() / block.rows.count;
-    block.rows.higher = block.rows.all.size() % block.rows.count;
-    block.depths = share(k.integer(kK), k.integer(kParts), part);
+    block.b = b;
+    block.bias_from = k.index(0);
     block.out = k.at(c, part * k.integer(kPartStride));
     return block;
   }
 
+  void set_rows(Block& block, Range rows) {
+    block.rows.all = rows;
+    block.rows.count = (rows.size() + (shape.rows - 1)) / shape.rows;
+    block.rows.low = rows.size() / block.rows.count;
+    block.rows.higher = rows.size() % block.rows.count;
+  }
+
+  Block block_of(Val task) {
+    const Val column_blocks = k.integer(kColumnBlocks), row_blocks = k.integer(kRowBlocks);
+    const Val number = task % (column_blocks * row_blocks), part = task / (column_blocks * row_blocks);
+    Block block = columns_of(number % column_blocks, part);
+    set_rows(block, share(k.integer(kM), row_blocks, number / column_blocks));
+    block.depths = by_expert ? rows_of_expert(k, expert_slot(kStarts), part)
+                             : share(k.integer(kK), k.integer(kParts), part);
+    return block;
+  }
+
+  /// Block number `number` of rows by expert: each expert's rows make blocks of nearly equal height, and what
+  /// belongs to none comes last.
+  void task_by_expert(Val task) {
+    const Val column_blocks = k.integer(kColumnBlocks), experts = k.integer(expert_slot(kExperts));
+    Var expert = k.var(experts), left = k.var(task / column_blocks), within = k.var(left.get()),
+        blocks = k.var(k.index(1));
+    k.loop("expert", experts, [&](Val e) {
+      const Val count = (rows_of_expert(k, expert_slot(kStarts), e).size() + (block_rows - 1)) / block_rows;
+      const Val found = (left.get() >= 0) & (left.get() < count);
+      expert.set(k.select(found, e, expert.get()));
+      within.set(k.select(found, left.get(), within.get()));
+      blocks.set(k.select(found, count, blocks.get()));
+      left.set(left.get() - count);
+    });
+    Block block = columns_of(task % column_blocks, k.index(0));
+    k.if_(
+        expert.get() < experts,
+        [&] {
+          const Range rows = rows_of_expert(k, expert_slot(kStarts), expert.get());
+          const Range part = share(rows.size(), blocks.get(), within.get());
+          set_rows(block, {rows.first + part.first, rows.first + part.last});
+          block.depths = {k.index(0), k.integer(kK)};
+          block.b = k.at(b, expert.get() * (k.integer(kN) * k.integer(kK)));
+          block.bias_from = expert.get() * k.integer(kN);
+          run(block, task);
+        },
+        [&] { zero_block(block, left.get()); });
+  }
+
+  /// The rows that belong to no expert, block `number` of them; past the last there are none.
+  void zero_block(const Block& block, Val number) {
+    const Ptr starts = k.pointer(expert_slot(kStarts), ir::DType::I32);
+    const Val first = k.to_index(k.load(starts, k.integer(expert_slot(kExperts)))) + number * block_rows;
+    k.loop("rest", first, k.min(first + block_rows, k.integer(kM)), 1, [&](Val row) {
+      k.zero(k.at(c, row * k.integer(kLdc) + block.columns.first), block.columns.size());
+      if (has_epilogue())
+        k.zero(k.at(k.pointer(kOut), row * k.integer(kLdOut) + block.columns.first), block.columns.size());
+    });
+  }
+
   bool has_epilogue() const { return !activation.empty() || !slope.empty() || residual_scale || dropout; }
+  int expert_slot(int slot) const {
+    return (dropout ? kDropoutPlace + 1 : has_epilogue() ? kLdResidual + 1 : kOut) + slot;
+  }
 
   /// The whole block past the panels (form nt).
   void multiply_few_rows(const Block& block) {
@@ -309,15 +375,30 @@ struct ProductEmitter {
                                              llvm::ConstantPointerNull::get(k.ir().getPtrTy()));
     const Val lda = k.integer(kLda), ldb = k.integer(kLdb), ldc = k.integer(kLdc);
     k.ir().CreateCall(type, k.load(table, height - 1).raw(),
-                      {k.at(a, row * lda).base, lda.raw(), k.at(b, block.columns.first * ldb).base, ldb.raw(),
+                      {k.at(a, row * lda).base, lda.raw(), k.at(block.b, block.columns.first * ldb).base, ldb.raw(),
                        k.at(c, row * ldc + block.columns.first).base, ldc.raw(), begin,
                        block.columns.size().raw(), k.integer(kK).raw(), panels.base});
     if (has_epilogue()) epilogue(block, row, height);
   }
 
   void task(Val number) {
+    if (by_expert && form != "tn") return task_by_expert(number);
     const Block block = block_of(number);
-    fill_start(block.columns);
+    if (by_expert) zero_without_rows(block);
+    run(block, number);
+  }
+
+  /// Form tn: what an expert without rows leaves.
+  void zero_without_rows(const Block& block) {
+    k.if_((block.depths.size() == 0) & (k.integer(kAccumulate) == 0), [&] {
+      k.loop("zero", block.rows.all.first, block.rows.all.last, 1, [&](Val row) {
+        k.zero(k.at(block.out, row * k.integer(kLdc) + block.columns.first), block.columns.size());
+      });
+    });
+  }
+
+  void run(const Block& block, Val number) {
+    fill_start(block);
     if (form != "nt") return multiply_blocks(block, number);
     k.if_(
         block.rows.all.size() <= kFewRows, [&] { multiply_few_rows(block); },
@@ -325,8 +406,9 @@ struct ProductEmitter {
   }
 
   void multiply_blocks(const Block& block, Val number) {
-    const Block following = block_of(number + 1);
-    const Val has_following = number + 1 < k.tasks_end();
+    // An expert's task knows its rows only when it has looked for them: nothing is fetched for the next one.
+    const Block following = by_expert ? block : block_of(number + 1);
+    const Val has_following = by_expert ? k.index(1) < k.index(0) : number + 1 < k.tasks_end();
     FetchStream of_a(k, fetch, 0), of_b(k, fetch, 1);
     k.loop("depths", block.depths.first, block.depths.last, depth_block, [&](Val d) {
       const Step step = step_of(block, following, has_following, d);
@@ -344,12 +426,15 @@ struct ProductEmitter {
 };
 
 /// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task, activation?, slope?,
-/// residual?, dropout?}
+/// residual?, dropout?, experts?, block_rows}
 /// slots: C, A, B, bias (or null), M, N, K, ldc, lda, ldb, accumulate (1: C += ), row blocks, column blocks,
 /// parts, part stride. tasks = row blocks * column blocks * parts; part p of K goes to C + p * part stride.
 /// With `activation` (its kind), `slope` (its kind) or `residual` (a factor) also: out, ld of out, x, ld of
 /// x. Then out = x + factor * activation(C), each part where it is asked for, or out = activation'(x) * C;
 /// out may be C. With `dropout` (a probability) C or activation(C) is dropped first, by two more slots: keys, place.
+/// With `experts` the rows of A and C (tn: of A and B) are sorted by expert (ir/ops.def), and two slots more follow:
+/// starts, experts. Each expert's rows are multiplied by a B of its own, N * K elements after the one before, in blocks
+/// of up to block_rows; rows of no expert become zeros. tn: part p is expert p, whose rows are its K.
 llvm::Function* emit_product(KernelBuilder& k, const ir::KernelSpec& spec) {
   ProductEmitter emitter(k, spec);
   k.for_tasks([&](Val task) { emitter.task(task); });

@@ -17,6 +17,12 @@ inline Range share(Val total, Val parts, Val part) {
   return {total * part / parts, total * (part + 1) / parts};
 }
 
+/// Rows of one expert, of `starts` i32 [experts + 1] in that slot.
+inline Range rows_of_expert(KernelBuilder& k, int starts_slot, Val expert) {
+  const Ptr starts = k.pointer(starts_slot, ir::DType::I32);
+  return {k.to_index(k.load(starts, expert)), k.to_index(k.load(starts, expert + 1))};
+}
+
 std::vector<KernelFamily> column_sum_kernels();
 
 }  // namespace tfc::codegen

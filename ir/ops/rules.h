@@ -2,7 +2,9 @@
 // interpreter's rules.
 #pragma once
 
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "ir/check.h"
 #include "ir/gradient.h"
@@ -91,6 +93,16 @@ inline bool is_real(const Tensor* mask, int64_t i) { return mask == nullptr || (
 
 /// What dropout makes of a value (ir/dropout.h). key: the row's words of dropout_keys.
 double dropped(double value, const double* key, uint64_t stream, int64_t column, double p);
+
+/// exp(x - greatest) / sum of these.
+inline std::vector<double> softmax(const double* row, int64_t width) {
+  std::vector<double> p(row, row + width);
+  double greatest = row[0], sum = 0;
+  for (const double value : p) greatest = std::isnan(value) ? value : std::fmax(greatest, value);
+  for (double& value : p) sum += value = std::exp(value - greatest);
+  for (double& value : p) value /= sum;
+  return p;
+}
 
 // ---- derivative rules ----
 

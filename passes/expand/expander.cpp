@@ -104,6 +104,30 @@ int64_t Expander::width(Value value) const {
 Value Expander::parameter(const std::string& name, const std::vector<int64_t>& shape, ir::Init init,
                           bool joined) {
   if (const auto found = parameters_.find(name); found != parameters_.end()) return found->second;
+  declare(name, shape, init, joined);
+  return parameter_node(name, shape);
+}
+
+Value Expander::joined_parts(const std::string& prefix, int64_t experts, const std::vector<std::string>& parts,
+                             const std::vector<int64_t>& shape, ir::Init init) {
+  std::string name;
+  const auto for_parts = [&](const auto& body) {
+    for (int64_t e = 0; e < experts; ++e)
+      for (const std::string& part : parts) body(prefix + "." + std::to_string(e) + "." + part);
+  };
+  for_parts([&](const std::string& part) { name += (name.empty() ? "" : "+") + part; });
+  if (const auto found = parameters_.find(name); found != parameters_.end()) return found->second;
+  bool joined = false;
+  for_parts([&](const std::string& part) {
+    declare(part, shape, init, joined);
+    joined = true;
+  });
+  std::vector<int64_t> whole = shape;
+  whole[0] *= experts * static_cast<int64_t>(parts.size());
+  return parameter_node(name, whole);
+}
+
+void Expander::declare(const std::string& name, const std::vector<int64_t>& shape, ir::Init init, bool joined) {
   ir::Parameter parameter;
   parameter.name = name;
   parameter.shape = shape;
@@ -112,7 +136,9 @@ Value Expander::parameter(const std::string& name, const std::vector<int64_t>& s
   parameter.joins_previous = joined;
   parameter.place = place_;
   module_.parameters.push_back(std::move(parameter));
+}
 
+Value Expander::parameter_node(const std::string& name, const std::vector<int64_t>& shape) {
   ir::Node node;
   node.op = OpKind::Param;
   node.name = name;

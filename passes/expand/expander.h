@@ -11,6 +11,9 @@
 
 namespace tfc::passes {
 
+/// The function inside a gated activation, or "" for a plain one.
+std::string gate_function(const std::string& activation);
+
 class Expander {
  public:
   Expander(ir::Module& module, const ir::Graph& blocks);
@@ -25,6 +28,7 @@ class Expander {
   ir::Value embedding(ir::NodeId id);
   ir::Value attention(ir::NodeId id);
   ir::Value ffn(ir::NodeId id);
+  ir::Value experts(ir::NodeId id);  // an ffn with experts
   ir::Value norm(ir::NodeId id);
   ir::Value residual(ir::NodeId id);
   ir::Value linear_block(ir::NodeId id);
@@ -47,6 +51,12 @@ class Expander {
   /// parameter created before it without a gap.
   ir::Value parameter(const std::string& name, const std::vector<int64_t>& shape, ir::Init init,
                       bool joined = false);
+  void declare(const std::string& name, const std::vector<int64_t>& shape, ir::Init init, bool joined);
+  ir::Value parameter_node(const std::string& name, const std::vector<int64_t>& shape);
+  /// A node that reads neighbours "a+b+c", the parts of an expert's (`part`: "up.weight") for all experts in turn, as
+  /// one matrix; they are made when they are first asked for.
+  ir::Value joined_parts(const std::string& prefix, int64_t experts, const std::vector<std::string>& parts,
+                         const std::vector<int64_t>& shape, ir::Init init);
   /// x W^T + b with existing parameters PREFIX.weight, PREFIX.bias.
   ir::Value linear(ir::Value x, const std::string& prefix, bool bias);
   ir::Value existing(const std::string& name) const { return parameters_.at(name); }
@@ -78,6 +88,7 @@ class Expander {
     ir::Value hidden, weight, bias, mask;  // mask: of the rows of hidden
   };
   std::map<ir::NodeId, Head> heads_;                        // what the loss needs of a head, by block
+  std::vector<ir::Value> balances_;                         // balancing losses of the experts
   std::string tied_;                                        // table that is also an output projection, or ""
   ir::Place place_;                                         // of the block in work
 };

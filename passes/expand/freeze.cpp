@@ -116,6 +116,26 @@ void refuse(const ir::Module& module, const ir::Freeze& freeze, const std::strin
   }
 }
 
+/// Parameters that a graph reads as one matrix, as experts' are, are frozen together or not at all.
+void refuse_parts(const ir::Module& module, ir::Diagnostics& diagnostics) {
+  const ir::Graph& graph = module.entry("model")->graph;
+  const auto numbers = ir::parameter_numbers(module);
+  for (ir::NodeId id : graph.nodes()) {
+    if (graph.node(id).op != ir::OpKind::Param) continue;
+    const std::vector<std::string> names = ir::split_joined_name(graph.node(id).attributes.text("name"));
+    const auto is_frozen = [&](const std::string& name) { return module.parameters[numbers.at(name)].frozen; };
+    const auto frozen = std::find_if(names.begin(), names.end(), is_frozen);
+    const auto moving = std::find_if_not(names.begin(), names.end(), is_frozen);
+    if (frozen == names.end() || moving == names.end()) continue;
+    const auto freeze = std::find_if(module.freezes.begin(), module.freezes.end(), [&](const ir::Freeze& one) {
+      return Matcher(one.pattern)(*frozen);
+    });
+    diagnostics.error(freeze->place, "not supported yet: freezing '" + *frozen + "' without '" + *moving +
+                                         "': the experts of a layer are one matrix");
+    return;
+  }
+}
+
 }  // namespace
 
 void apply_freezes(ir::Module& module, PassContext& context) {
@@ -136,6 +156,7 @@ void apply_freezes(ir::Module& module, PassContext& context) {
                                      " parameters, " + std::to_string(numbers) + " numbers");
     }
   }
+  refuse_parts(module, context.diagnostics);
   module.freezes.clear();
   for (size_t i = 1; i < module.parameters.size(); ++i) {
     ir::Parameter& parameter = module.parameters[i];

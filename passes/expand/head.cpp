@@ -37,8 +37,12 @@ void Expander::loss(NodeId id) {
       OpKind::LinearCrossEntropy, {parts.hidden, parts.weight, parts.bias, operand(id, 1), parts.mask},
       {{"ignore_index", set.integer("ignore_index")}, {"smoothing", set.real("smoothing", 0.0)}},
       block(id).name);
-  values_[{id, 0}] = sum;
-  values_[{id, 1}] = {sum.node, 1};
+  const Value count{sum.node, 1};
+  std::vector<Value> all = {sum, count};
+  all.insert(all.end(), balances_.begin(), balances_.end());
+  values_[{id, 0}] =
+      balances_.empty() ? sum : add(OpKind::AddBalance, all, {}, block(id).name + ".balanced");
+  values_[{id, 1}] = count;
 }
 
 }  // namespace tfc::passes

@@ -7,9 +7,6 @@ using ir::NodeId;
 using ir::OpKind;
 using ir::Value;
 
-namespace {
-
-/// The function inside a gated activation, or "" for a plain one.
 std::string gate_function(const std::string& activation) {
   if (activation == "swiglu") return "silu";
   if (activation == "geglu") return "gelu";
@@ -17,10 +14,9 @@ std::string gate_function(const std::string& activation) {
   return "";
 }
 
-}  // namespace
-
 Value Expander::ffn(NodeId id) {
   const ir::Attributes& set = attributes(id);
+  if (set.integer("experts", 0) > 0) return experts(id);
   const std::string prefix = set.text("prefix"), activation = set.text("activation");
   const std::string gate = gate_function(activation);
   const bool bias = set.flag("bias"), gated = !gate.empty();

@@ -88,6 +88,10 @@ void lower_accumulation(const FusedBody& body) {
         return lower_LinearDw(inside);
       case OpKind::ColumnSum:
         return lower_ColumnSum(inside);
+      case OpKind::ExpertLinearDw:
+        return lower_ExpertLinearDw(inside);
+      case OpKind::ExpertColumnSum:
+        return lower_ExpertColumnSum(inside);
       case OpKind::EmbeddingGrad:
         return lower_EmbeddingGrad(inside);
       case OpKind::LinearCrossEntropyGrad:
@@ -105,7 +109,7 @@ void lower_fused(Lowering& l) {
   const FusedBody body{l, *l.node().body};
   const std::string& kernel = l.attributes().text("kernel");
   if (kernel == "accumulate") return lower_accumulation(body);
-  for (OpKind op : {OpKind::Linear, OpKind::LinearDx}) {
+  for (OpKind op : {OpKind::Linear, OpKind::LinearDx, OpKind::ExpertLinear, OpKind::ExpertLinearDx}) {
     const NodeId product = body.find(op);
     if (kernel == "product" && product.valid()) return lower_product_with_epilogue(l, body, product);
   }

@@ -50,16 +50,21 @@ Value read_epilogue(Lowering& l, const FusedBody& body, Value product_result, Pr
 }  // namespace
 
 void lower_product_with_epilogue(Lowering& l, const FusedBody& body, NodeId node) {
-  const bool forward = body.graph.node(node).op == OpKind::Linear;  // else linear_dx
-  const ir::Type& w = l.type(body.outer_operand(node, 1));
+  const OpKind op = body.graph.node(node).op;
+  const bool by_expert = op == OpKind::ExpertLinear || op == OpKind::ExpertLinearDx;
+  const bool forward = op == OpKind::Linear || op == OpKind::ExpertLinear;  // else the gradient of the input
   Product product;
   product.form = forward ? "nt" : "nn";
   product.a = l.locate(body.outer_operand(node, 0));
   product.b = l.locate(body.outer_operand(node, 1));
-  if (const Value bias = body.outer_operand(node, 2); bias.valid()) product.bias = l.pointer(bias);
+  if (const Value bias = forward ? body.outer_operand(node, 2) : Value{}; bias.valid()) product.bias = l.pointer(bias);
   product.m = l.type(body.outer_operand(node, 0)).rows();
-  product.n = *w.shape[forward ? 0 : 1].constant();
-  product.k = w.shape[forward ? 1 : 0];
+  product.n = *body.graph.type({node, 0}).width().constant();
+  product.k = l.type(body.outer_operand(node, 0)).width();
+  if (by_expert) {
+    const Value starts = body.outer_operand(node, forward ? 3 : 2);
+    product.experts = {l.pointer(starts), *l.type(starts).shape[0].constant() - 1};
+  }
   const Value last = read_epilogue(l, body, {node, 0}, product);
   product.out = result_of(l, body, last);
   product.c = result_of(l, body, {node, 0});  // what the backward pass wants to see again

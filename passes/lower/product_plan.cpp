@@ -60,6 +60,18 @@ Cut cut_forward(const Product& product) {
   return cut;
 }
 
+/// Rows by expert, forms nt and nn: a block is a part of one expert's rows, and there are as many as any routing may
+/// need: each expert, and what belongs to none, may end in a block that is not full. Those that are not needed return
+/// at once.
+Cut cut_by_expert(const Product& product) {
+  const int64_t strips = ceiling(product.n, kStripColumns);
+  const Dim groups = min(product.m, product.experts->count + 1);
+  Cut cut;
+  cut.column_blocks = ceiling(strips, std::min(strips, kBlockStrips));
+  cut.row_blocks = groups + ceildiv(product.m - groups, kBlockRows);
+  return cut;
+}
+
 /// Form tn: m and n are a weight's sizes, k the number of tokens, cut into parts where there are few blocks.
 Cut cut_weight_gradient(const Product& product) {
   const int64_t m = product.m.constant().value_or(kGradientRows);
@@ -71,7 +83,9 @@ Cut cut_weight_gradient(const Product& product) {
   rows = std::max(rows, std::min(ceiling(m, kLeastRows), ceiling(kTasks, columns)));
   cut.row_blocks = rows;
   cut.column_blocks = columns;
-  if (rows * columns < kTasks && product.c.stride == product.n) {
+  if (product.experts) {
+    cut.parts = product.experts->count;
+  } else if (rows * columns < kTasks && product.c.stride == product.n) {
     const Dim most = ceiling(kTasks, rows * columns);
     cut.parts = min(ceildiv(product.k, kPartDepth), most);
     cut.greatest_parts = min(ceildiv(product.greatest_k.value_or(product.k), kPartDepth), most);
@@ -127,17 +141,26 @@ void add_epilogue(ir::Record& record, const Product& product) {
   add_dropout(record.kernel.attributes, record.args, "dropout", product.dropout);
 }
 
+void add_experts(ir::Record& record, const Product& product) {
+  record.kernel.attributes.set("block_rows", kBlockRows);
+  record.kernel.attributes.set("experts", true);
+  record.args.push_back(product.experts->starts);
+  record.args.push_back(Lowering::integer(product.experts->count));
+}
+
 }  // namespace
 
 void lower_product(Lowering& lowering, const Product& product) {
   const int64_t bytes = element_bytes(lowering), depth = depth_block(lowering);
   const Dim n = product.n;
   const bool gradient = product.form == "tn";
-  const Cut cut = gradient ? cut_weight_gradient(product) : cut_forward(product);
+  const Cut cut = gradient           ? cut_weight_gradient(product)
+                  : product.experts ? cut_by_expert(product)
+                                    : cut_forward(product);
   const int64_t block_columns = kStripColumns * (gradient               ? kGradientStrips
                                                  : product.form == "nn" ? kWideStrips
                                                                         : kBlockStrips);
-  const bool in_parts = !(cut.parts == Dim(1));
+  const bool in_parts = !product.experts && !(cut.parts == Dim(1));
   const ir::Arg out = in_parts ? lowering.temporary("parts", product.m * n * cut.greatest_parts * Dim(bytes))
                                : product.c.pointer;
 
@@ -153,6 +176,7 @@ void lower_product(Lowering& lowering, const Product& product) {
     record.args.push_back(Lowering::integer(number));
   }
   if (has_epilogue(product)) add_epilogue(record, product);
+  if (product.experts) add_experts(record, product);
   record.scratch = scratch_bytes(product.form, depth, block_columns, bytes);
   record.flops = Dim(2) * product.m * n * product.k;
   record.bytes = (product.m * product.k + product.k * n + product.m * n) * Dim(bytes);

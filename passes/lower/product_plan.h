@@ -11,6 +11,12 @@ namespace tfc::passes {
 
 inline ir::Arg null_pointer() { return {ir::Arg::Kind::Pointer, ir::Space::Workspace, -1, ir::Dim()}; }
 
+/// Rows of a mixture of experts: expert e's are starts[e]..starts[e+1] (i32, `count` + 1 of them).
+struct ExpertRows {
+  ir::Arg starts;
+  int64_t count = 0;
+};
+
 /// C[m,n] (+)= A B. Form "nt": A [m,k], B as [n,k]; "nn": A [m,k], B [k,n]; "tn": A as [k,m], B [k,n].
 struct Product {
   std::string form;
@@ -20,6 +26,9 @@ struct Product {
   std::optional<ir::Dim> greatest_k;  // in any iteration, where k is of one iteration of a loop
   int64_t n = 0;
   ir::Dim accumulate = 0;  // 1: C keeps what it has
+  /// Each expert's rows of A with a B and bias of its own, which follow each other in memory; form tn: each expert's
+  /// rows of A and B make a C of their own. Then m, of tn k, counts all rows.
+  std::optional<ExpertRows> experts;
 
   // out = x + scale * dropout(activation(C)), each part where it is asked for, or out = slope'(x) * dropout(C); out
   // may be C.

@@ -36,6 +36,7 @@ bool is_cheap(OpKind op) {
     case OpKind::Embedding:
     case OpKind::PositionRows:
     case OpKind::AddRows:
+    case OpKind::Dispatch:
     case OpKind::Add:
     case OpKind::Split:
       return true;
@@ -69,7 +70,8 @@ struct Halves {
 
   /// A node of the backward but the loss, which reads the forward's results while they are there.
   bool reads_late(const Graph& graph, NodeId id) const {
-    return is_backward[id.index] && graph.node(id).op != OpKind::LinearCrossEntropyGrad;
+    const OpKind op = graph.node(id).op;
+    return is_backward[id.index] && op != OpKind::LinearCrossEntropyGrad && op != OpKind::AddBalance;
   }
   /// Worth a choice: by-products of a row (means, log-sums) are small, and kept as the forward made them.
   bool is_forward(const Graph& graph, Value value) const {

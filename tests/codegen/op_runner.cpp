@@ -115,6 +115,22 @@ struct Memory {
   }
 };
 
+/// Operands that are f64 whatever the module: losses, norms, hyper-parameters.
+bool is_double(ir::OpKind op, size_t slot) {
+  switch (op) {
+    case ir::OpKind::AdamW:
+      return slot >= 4;
+    case ir::OpKind::BalanceGrad:
+      return slot < 2;
+    case ir::OpKind::ClipScale:
+    case ir::OpKind::AddBalance:
+    case ir::OpKind::BalanceScale:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// A lowering whose values live in memory of its own; pointers are numbers of pieces of memory.
 class OneOp : public passes::Lowering {
  public:
@@ -128,7 +144,7 @@ class OneOp : public passes::Lowering {
       }
       ir::Node input;
       input.name = "in" + std::to_string(operands.size());
-      input.results = {type_of(tensor, tensor.dtype == DType::F64 && is_double_only(operands.size())
+      input.results = {type_of(tensor, tensor.dtype == DType::F64 && is_double(c.op, operands.size())
                                            ? DType::F64
                                            : stored_type(tensor, c.real))};
       operands.push_back({graph_.add_node(input, {}), 0});
@@ -220,11 +236,6 @@ class OneOp : public passes::Lowering {
   }
 
  private:
-  /// Operands that are f64 whatever the module: norms, hyper-parameters.
-  bool is_double_only(size_t slot) const {
-    return (case_.op == ir::OpKind::AdamW && slot >= 4) || case_.op == ir::OpKind::ClipScale;
-  }
-
   int add_memory(const Type& type, int number) {
     const int64_t width = type.rank() == 0 ? 1 : type.width().at({}),
                   rows = type.rank() == 0 ? 1 : type.rows().at({});
@@ -283,8 +294,7 @@ std::vector<Tensor> run_interpreted(const OpCase& c) {
   std::vector<Tensor> rounded = c.operands;
   std::vector<const Tensor*> operands;
   for (size_t i = 0; i < rounded.size(); ++i) {
-    const bool wide = (c.op == ir::OpKind::AdamW && i >= 4) || c.op == ir::OpKind::ClipScale;
-    if (!wide && rounded[i].dtype == DType::F64) {
+    if (!is_double(c.op, i) && rounded[i].dtype == DType::F64) {
       for (double& value : rounded[i].data) value = as_stored(value, c.real);
     }
     operands.push_back(is_absent(rounded[i]) ? nullptr : &rounded[i]);

@@ -77,12 +77,15 @@ class GradientCheck {
 
  private:
   bool is_loss() const { return case_.op == OpKind::LinearCrossEntropy; }
+  /// A loss that is part of another: its operands 0 and 1 are the other's sum and count.
+  bool is_part() const { return case_.op == OpKind::AddBalance; }
 
   /// Results that exist for the backward pass alone have no upstream.
   std::vector<bool> flows() const {
     std::vector<bool> flows(made_.graph.node(made_.node).results.size(), true);
-    if (is_loss()) flows.assign(flows.size(), false);
-    if (case_.op == OpKind::LayerNorm || case_.op == OpKind::RmsNorm || case_.op == OpKind::Attention)
+    if (is_loss() || is_part()) flows.assign(flows.size(), false);
+    if (case_.op == OpKind::LayerNorm || case_.op == OpKind::RmsNorm || case_.op == OpKind::Attention ||
+        case_.op == OpKind::Route || case_.op == OpKind::Balance)
       for (size_t i = 1; i < flows.size(); ++i) flows[i] = false;
     return flows;
   }
@@ -96,6 +99,7 @@ class GradientCheck {
       results.emplace_back(type.dtype, shape_at(type, Point{}));
     evaluate(case_.op, EvalContext{pointers, results, case_.attributes});
     if (is_loss()) return case_.mean ? results[0][0] / results[1][0] : results[0][0];
+    if (is_part()) return case_.mean ? results[0][0] / operands[1][0] : results[0][0];
     double sum = 0;
     for (size_t i = 0; i < results.size(); ++i)
       if (upstream_.contains("u" + std::to_string(i)))
@@ -133,6 +137,7 @@ class GradientCheck {
     }
     for (uint32_t slot = 0; slot < case_.operands.size(); ++slot) {
       if (case_.operands[slot].dtype != DType::F64 || is_absent(case_.operands[slot])) continue;
+      if (is_part() && slot < 2) continue;
       if (case_.op == OpKind::Rope && slot == 1) continue;  // its table is a function of positions alone
       ASSERT_TRUE(context.given(slot).valid()) << "no gradient of operand " << slot;
       compare(slot, interpreter.value(context.given(slot)));
@@ -197,7 +202,8 @@ TEST(Gradients, SplitWithOneUpstreamOnly) {
 
 TEST(Gradients, NothingFlowsBackNothingIsAdded) {
   for (const OpInfo& op : all_ops()) {
-    if (op.op_class != OpClass::Primitive || op.kind == OpKind::LinearCrossEntropy) continue;
+    if (op.op_class != OpClass::Primitive || op.kind == OpKind::LinearCrossEntropy || op.kind == OpKind::AddBalance)
+      continue;
     CaseGraph made = build(cases_of(op.kind)[0]);
     OneNodeContext context(made, std::vector<bool>(made.graph.node(made.node).results.size(), false));
     const size_t before = made.graph.node_count();

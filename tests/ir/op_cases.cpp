@@ -187,6 +187,69 @@ std::vector<OpCase> pool_cases(OpKind op) {
   return cases;
 }
 
+/// What a router makes of random logits.
+struct Routed {
+  Tensor weights, experts, positions, starts;
+};
+
+Routed routed(const std::vector<int64_t>& tokens, int64_t X, int64_t top_k, const Tensor& real_tokens, double capacity) {
+  std::vector<int64_t> shape = tokens;
+  shape.push_back(X);
+  const OpCase route{OpKind::Route,
+                     {real(shape), real_tokens},
+                     {{"top_k", top_k}, {"renormalize", true}, {"capacity", capacity}}};
+  shape.back() = top_k;
+  std::vector<Tensor> results = {Tensor(DType::F64, shape), Tensor(DType::I32, shape), Tensor(DType::I32, shape),
+                                 Tensor(DType::I32, {X + 1})};
+  evaluate(OpKind::Route,
+           {std::vector<const Tensor*>{&route.operands[0], is_absent(real_tokens) ? nullptr : &route.operands[1]},
+            results, route.attributes});
+  return {results[0], results[1], results[2], results[3]};
+}
+
+/// Fewer tokens than experts, all of them, some masked, some dropped.
+std::vector<OpCase> expert_cases(OpKind op) {
+  const Tensor some = mask({2, 3}, {1, 1, 0, 1, 0, 1});
+  if (op == OpKind::Route) {
+    const auto with = [](int64_t top_k, bool renormalize, double capacity) {
+      return Attributes{{"top_k", top_k}, {"renormalize", renormalize}, {"capacity", capacity}};
+    };
+    return {{op, {real({2, 3, 5}), some}, with(2, true, 0.0)},  {op, {real({2, 3, 5}), some}, with(2, false, 0.7)},
+            {op, {real({4, 3})}, with(1, true, 0.0)},           {op, {real({4, 3})}, with(1, false, 0.0)},
+            {op, {real({7, 4})}, with(4, true, 0.0)},           {op, {real({7, 4})}, with(4, false, 0.3)},
+            {op, {real({3, 1})}, with(1, false, 0.0)}};
+  }
+  std::vector<OpCase> cases;
+  for (const double capacity : {0.0, 0.6}) {
+    const Routed two = routed({2, 3}, 3, 2, some, capacity), one = routed({2}, 4, 1, absent(), capacity);
+    switch (op) {
+      case OpKind::Dispatch:
+        cases.push_back({op, {real({2, 3, 5}), two.positions, two.starts}});
+        cases.push_back({op, {real({2, 1}), one.positions, one.starts}});
+        break;
+      case OpKind::Combine:
+        cases.push_back({op, {real({2, 3, 2, 5}), two.positions, two.starts, real({2, 3, 2})}});
+        cases.push_back({op, {real({2, 1, 3}), one.positions, one.starts, real({2, 1})}});
+        break;
+      case OpKind::ExpertLinear:
+        cases.push_back({op, {real({2, 3, 2, 4}), real({9, 4}), real({9}), two.starts}});
+        cases.push_back({op, {real({2, 1, 3}), real({8, 3}), absent(), one.starts}});
+        break;
+      case OpKind::Balance:
+        cases.push_back({op, {real({2, 3, 3}), two.experts}, {{"factor", 0.7}}});
+        cases.push_back({op, {real({2, 4}), one.experts}, {{"factor", 2.0}}});
+        break;
+      default:
+        break;
+    }
+  }
+  if (op == OpKind::Balance)  // nothing is routed
+    cases.push_back({op, {real({2, 3}), ids({2, 1}, {-1, -1})}, {{"factor", 1.0}}});
+  if (op == OpKind::AddBalance)
+    for (const bool mean : {false, true}) cases.push_back({op, {scalar(7), scalar(3), scalar(0.5), scalar(2)}, {}, mean});
+  return cases;
+}
+
 /// Operations without a derivative rule that no derivative rule uses: values alone are tested
 /// (interpreter_test).
 std::vector<OpCase> other_cases(OpKind op) {
@@ -245,7 +308,7 @@ std::vector<OpCase> cases_of(OpKind op) {
     default:
       break;
   }
-  for (const auto& family : {embedding_cases, elementwise_cases, dropout_cases, other_cases})
+  for (const auto& family : {embedding_cases, elementwise_cases, dropout_cases, expert_cases, other_cases})
     if (std::vector<OpCase> cases = family(op); !cases.empty()) return cases;
   return {};
 }

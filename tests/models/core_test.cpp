@@ -220,7 +220,8 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple("transformer", kF32, "x86-64-v4"),
                     std::tuple("transformer_post", kF64, "x86-64-v3"), std::tuple("bert", kF32, "x86-64-v4"),
                     std::tuple("pair_of_floats", kF32, "x86-64-v2"), std::tuple("memory", kF32, "x86-64-v3"),
-                    std::tuple("grouped", kF32, "x86-64-v4")),
+                    std::tuple("grouped", kF32, "x86-64-v4"), std::tuple("mixtral", kF32, "x86-64-v4"),
+                    std::tuple("switch_decoder", kF64, "x86-64-v3")),
     [](const auto& info) {
       return std::string(std::get<0>(info.param)) + "_" +
              std::string(ir::dtype_name(std::get<1>(info.param))) + "_" + (std::get<2>(info.param) + 7);

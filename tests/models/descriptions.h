@@ -21,6 +21,7 @@ std::vector<Case> block_cases();
 std::vector<Case> training_cases();
 std::vector<Case> dropout_cases();
 std::vector<Case> attention_cases();
+std::vector<Case> moe_cases();
 const Case& case_named(const std::string& name);
 
 }  // namespace tfc::models

@@ -37,7 +37,10 @@ const MaskedCase kCases[] = {{"gpt", kF32},
                              {"no_residual", kF32},
                              {"packed", kF32},
                              {"packed_pair", kF64},
-                             {"encoder_window", kF32}};
+                             {"encoder_window", kF32},
+                             {"mixtral", kF32},
+                             {"experts_of_an_encoder", kF64},
+                             {"experts_in_a_pair", kF32}};
 
 constexpr int64_t kB = 5, kT = 5, kS = 5;
 

@@ -11,7 +11,7 @@ namespace {
 /// One description in the making. Each method writes a table, or says nothing and leaves its defaults.
 class Description {
  public:
-  explicit Description(uint64_t seed) : seed_(seed), draw_(seed) {}
+  explicit Description(uint64_t seed) : seed_(seed), draw_(seed), draw_experts_(seed + (uint64_t{1} << 32)) {}
 
   Case make() {
     choose();
@@ -20,7 +20,7 @@ class Description {
     position();
     norm();
     table("attention", random_attention(draw_, facts_) + random_sight(draw_, facts_));
-    table("ffn", random_ffn(draw_));
+    table("ffn", random_ffn(draw_) + experts());
     table("residual", random_residual(draw_));
     head();
     train();
@@ -161,6 +161,17 @@ class Description {
           << "residual = { scale = 0.5 }\n";
   }
 
+  /// Of every layer: drawn apart, so that the seeds' other draws are what they are without experts.
+  std::string experts() {
+    if (!draw_experts_.chance(25)) return "";
+    const int64_t count = draw_experts_.between(1, 5);
+    std::ostringstream keys;
+    keys << "moe = { experts = " << count << ", top_k = " << draw_experts_.between(1, count)
+         << ", renormalize = " << (draw_experts_.chance(50) ? "true" : "false")
+         << (draw_experts_.chance(40) ? ", aux_loss = 0.1" : "") << " }\n";
+    return keys.str();
+  }
+
   const char* flag() { return draw_.chance(50) ? "true" : "false"; }
 
   void table(const std::string& name, const std::string& keys) {
@@ -168,7 +179,7 @@ class Description {
   }
 
   const uint64_t seed_;
-  RandomSource draw_;
+  RandomSource draw_, draw_experts_;
   BlockFacts facts_;
   std::string kind_, position_, placement_;
   bool words_ = true, other_source_ = false;

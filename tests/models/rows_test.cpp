@@ -207,6 +207,20 @@ documents = true
 positions = true
 )";
 
+const char* const kExperts = R"(
+[model]
+kind = "decoder"
+d_model = 34
+layers = 2
+heads = 2
+d_ff = 40
+vocab = 31
+max_seq = 40
+[ffn]
+activation = "swiglu"
+moe = { experts = 5, top_k = 2 }
+)";
+
 constexpr auto kF32 = ir::DType::F32, kF64 = ir::DType::F64;
 
 const Kind kKinds[] = {
@@ -223,6 +237,8 @@ const Kind kKinds[] = {
     {"memory", kF32, "x86-64-v3", kMemory},
     {"encoder", kF32, "x86-64-v3", kEncoder},
     {"encoder_double", kF64, "x86-64-v4", kEncoder},
+    {"experts", kF32, "x86-64-v4", kExperts},
+    {"experts_double", kF64, "x86-64-v2", kExperts},
     {"pooled", kF32, "x86-64-v3", kPooled},
     {"floats", kF32, "x86-64-v3", kFloats},
     {"window", kF32, "x86-64-v4", kWindow},

@@ -32,6 +32,20 @@ activation = "swiglu"
 label_smoothing = 0.1
 )";
 
+const char* const kExperts = R"(
+[model]
+kind = "decoder"
+d_model = 72
+layers = 2
+heads = 6
+d_ff = 100
+vocab = 150
+max_seq = 64
+[ffn]
+activation = "swiglu"
+moe = { experts = 6, top_k = 2, aux_loss = 0.1, capacity = 1.0 }
+)";
+
 const char* const kPair = R"(
 [model]
 kind = "encoder-decoder"
@@ -137,7 +151,7 @@ TEST_P(SameBits, RunAfterRunInOneSession) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SameBits,
-                         testing::Values(std::tuple(kDecoder, ir::DType::F32),
+                         testing::Values(std::tuple(kDecoder, ir::DType::F32), std::tuple(kExperts, ir::DType::F32),
                                          std::tuple(kPair, ir::DType::F32),
                                          std::tuple(kClassifier, ir::DType::F32),
                                          std::tuple(kDropout, ir::DType::F32),
@@ -176,7 +190,7 @@ TEST_P(EveryWayToCompile, EachOptionalPassLeftOut) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EveryWayToCompile,
-                         testing::Values(std::tuple(kDecoder, ir::DType::F32),
+                         testing::Values(std::tuple(kDecoder, ir::DType::F32), std::tuple(kExperts, ir::DType::F32),
                                          std::tuple(kPair, ir::DType::F64),
                                          std::tuple(kFrozenAndAgain, ir::DType::F32),
                                          std::tuple(kDropout, ir::DType::F32),

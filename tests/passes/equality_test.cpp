@@ -47,6 +47,7 @@ const std::vector<Model>& zoo() {
        .mask = true,
        .head_bias = true},
       {.kind = "encoder-decoder", .head = "none", .position = "none", .vocab = 0, .memory_input = true},
+      {.activation = "swiglu", .experts = 3, .mask = true},
   };
   return models;
 }

@@ -87,6 +87,16 @@ TEST(Freeze, WhatMatchesNothingIsAnError) {
   }
 }
 
+TEST(Freeze, ExpertsOfALayerAreFrozenTogether) {
+  const Model model{.experts = 3};
+  EXPECT_EQ(frozen(model, {"layers.0.ffn.experts"}).size(), 12u);
+  EXPECT_EQ(frozen(model, {"layers.1.ffn.router"}), (Names{"layers.1.ffn.router.weight"}));
+  EXPECT_EQ(frozen(model, {"*.experts.*.down.weight"}).size(), 6u);
+  EXPECT_EQ(errors_of(model, "layers.0.ffn.experts.1"),
+            "transformerc: error: not supported yet: freezing 'layers.0.ffn.experts.1.up.weight' without "
+            "'layers.0.ffn.experts.0.up.weight': the experts of a layer are one matrix\n");
+}
+
 TEST(Freeze, FrozenParametersComeLastInTheBlock) {
   Module module = frozen_blocks({}, {"layers.0", "layers.1.attn.k.weight"});
   run_to(module, Phase::Ops);

@@ -107,6 +107,12 @@ TEST(Gradients, DecoderSandwichInterleaved) {
                         "train");
 }
 
+TEST(Gradients, ExpertsAndTheirBalance) {
+  const Model model{.activation = "geglu", .experts = 3, .mask = true};
+  expect_true_gradients(model, "train");
+  expect_true_gradients(model, "vjp");
+}
+
 TEST(Gradients, EncoderWithTypesAndClassifier) {
   for (const char* pool : {"first", "mean", "last"}) {
     const Model model{.kind = "encoder",

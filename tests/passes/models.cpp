@@ -62,28 +62,44 @@ struct Builder {
 
   Value layer(const std::string& prefix, Value x, Value memory, Value mask, Value memory_mask, Symbol tokens,
               int64_t depth, bool causal) {
-    const bool rope = model.position == "rope";
+    ir::Attributes attributes = experts();
+    for (const auto& [key, value] : layer_attributes(prefix, memory.valid(), depth, causal).entries())
+      attributes.set(key, value);
     return node(OpKind::BlockLayer, prefix, {hidden(tokens)}, {x, memory, mask, memory_mask},
-                {{"prefix", prefix},
-                 {"cross", memory.valid()},
-                 {"placement", model.placement},
-                 {"depth", depth},
-                 {"attention.heads", model.heads},
-                 {"attention.kv_heads", model.kv_heads},
-                 {"attention.head_dim", model.head_dim},
-                 {"attention.scale", 0.7},
-                 {"attention.causal", causal},
-                 {"attention.qkv_bias", model.bias},
-                 {"attention.o_bias", model.bias},
-                 {"attention.rope", std::string(rope ? model.rope_style : "")},
-                 {"attention.rope_theta", 100.0},
-                 {"ffn.d_ff", model.d_ff},
-                 {"ffn.activation", model.activation},
-                 {"ffn.bias", model.bias},
-                 {"norm.type", model.norm},
-                 {"norm.eps", 1e-5},
-                 {"norm.bias", model.bias},
-                 {"residual.scale", model.residual_scale}});
+                std::move(attributes));
+  }
+
+  ir::Attributes experts() const {
+    if (model.experts == 0) return {};
+    return {{"ffn.experts", model.experts},
+            {"ffn.top_k", int64_t{2}},
+            {"ffn.renormalize", true},
+            {"ffn.aux_loss", 0.3},
+            {"ffn.capacity", 0.0}};
+  }
+
+  ir::Attributes layer_attributes(const std::string& prefix, bool cross, int64_t depth, bool causal) const {
+    const bool rope = model.position == "rope";
+    return {{"prefix", prefix},
+            {"cross", cross},
+            {"placement", model.placement},
+            {"depth", depth},
+            {"attention.heads", model.heads},
+            {"attention.kv_heads", model.kv_heads},
+            {"attention.head_dim", model.head_dim},
+            {"attention.scale", 0.7},
+            {"attention.causal", causal},
+            {"attention.qkv_bias", model.bias},
+            {"attention.o_bias", model.bias},
+            {"attention.rope", std::string(rope ? model.rope_style : "")},
+            {"attention.rope_theta", 100.0},
+            {"ffn.d_ff", model.d_ff},
+            {"ffn.activation", model.activation},
+            {"ffn.bias", model.bias},
+            {"norm.type", model.norm},
+            {"norm.eps", 1e-5},
+            {"norm.bias", model.bias},
+            {"residual.scale", model.residual_scale}};
   }
 
   Value final_norm(const std::string& prefix, Value x, Symbol tokens, int64_t depth) {

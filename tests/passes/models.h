@@ -22,6 +22,7 @@ struct Model {
   std::string init = "normal";
   std::string pool = "mean";
   int64_t d_model = 6, layers = 2, heads = 3, kv_heads = 3, head_dim = 2, d_ff = 5;
+  int64_t experts = 0;  // two for each token, with a balancing loss
   int64_t vocab = 7, max_seq = 9, types = 0, classes = 3;
   double embedding_scale = 1.0, residual_scale = 1.0, smoothing = 0.0;
   bool tie = true, mask = false, bias = true, embedding_norm = false, head_bias = false;

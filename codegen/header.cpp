@@ -31,12 +31,12 @@ constexpr Function kCore[] = {
 };
 
 /// What trains: not declared where the library was compiled without (--functions=infer).
-constexpr std::string_view kTraining[] = {"backward",  "accumulate", "vjp",        "step",     "train_step",
+constexpr std::string_view kTraining[] = {"backward",  "accumulate", "vjp",      "step",     "train_step",
                                           "zero_grad", "core_train", "core_vjp", "core_step"};
 
 /// Entries in the order of TC_ENTRY_*, with the vocabulary's names.
 constexpr std::string_view kEntries[] = {"infer", "last", "loss",   "logprobs", "train",
-                                         "vjp",   "step", "decode", "encode"};
+                                         "vjp",   "step", "decode", "encode",   "merge"};
 
 std::string upper(std::string_view text) {
   std::string result(text);
@@ -100,7 +100,7 @@ void HeaderWriter::sizes() {
   line(formatv("typedef {0} {1}_real;", module_.real == ir::DType::F64 ? "double" : "float", name).str());
   line(formatv("#define {0}_BUILD_ID UINT64_C(0x{1})", name, llvm::utohexstr(build_id_, true)).str());
   define("D_MODEL", fact("d_model"), "D");
-  define("VOCAB", fact("vocab"), "V; 0: floats in place of tokens");
+  define("VOCAB", fact("vocab"), "V; 0: floats or images in place of tokens");
   define("OUT_WIDTH", fact("out_width"), "the last dimension of the output");
   define("MAX_SEQ", fact("max_seq"), "0: no limit");
   if (module_.facts.text("kind") == "encoder-decoder") {
@@ -115,7 +115,12 @@ void HeaderWriter::sizes() {
   line(
       formatv("#define {0}_IGNORE_INDEX ({1}) /* a target that does not count */", name, fact("ignore_index"))
           .str());
-  for (auto [key, suffix] : {std::pair{"batch", "FIXED_B"}, {"seq", "FIXED_T"}, {"src_seq", "FIXED_S"}}) {
+  for (auto [key, suffix] : {std::pair{"batch", "FIXED_B"},
+                             {"seq", "FIXED_T"},
+                             {"src_seq", "FIXED_S"},
+                             {"channels", "IMAGE_CHANNELS"},
+                             {"height", "IMAGE_HEIGHT"},
+                             {"width", "IMAGE_WIDTH"}}) {
     if (fact(key) > 0) define(suffix, fact(key));
   }
   line("");
@@ -163,8 +168,10 @@ void HeaderWriter::enumerations() {
 }
 
 void HeaderWriter::declare(const Function& function) {
-  const bool trains = std::find(std::begin(kTraining), std::end(kTraining), function.suffix) != std::end(kTraining);
+  const bool trains =
+      std::find(std::begin(kTraining), std::end(kTraining), function.suffix) != std::end(kTraining);
   if (trains && !module_.entry("step")) return;
+  if (function.suffix == "merge_lora" && !module_.entry("merge")) return;
   std::string parameters(function.parameters);
   parameters = replaced(std::move(parameters), " * ", " *");
   const bool pointer = function.result.ends_with('*');

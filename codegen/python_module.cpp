@@ -41,7 +41,7 @@ std::vector<std::string> required_inputs(const ir::Attributes& facts) {
   if (facts.text("kind") == "encoder-decoder") {
     inputs = {facts.flag("memory_input") ? "memory" : "src", "tgt"};
   } else {
-    inputs = {ids ? "tokens" : "x"};
+    inputs = {facts.integer("channels", 0) > 0 ? "image" : ids ? "tokens" : "x"};
   }
   if (facts.integer("types", 0) > 0) inputs.push_back("types");
   return inputs;
@@ -61,8 +61,8 @@ std::vector<std::string> optional_inputs(const ir::Attributes& facts) {
 
 /// Names of the library's entry points with their numbers (EntryId of runtime/plan.h).
 std::string entries(const ir::Module& module) {
-  const std::vector<std::string> names = {"infer", "last", "loss", "logprobs", "train",
-                                          "vjp",   "step", "decode", "encode"};
+  const std::vector<std::string> names = {"infer", "last", "loss",   "logprobs", "train",
+                                          "vjp",   "step", "decode", "encode",   "merge"};
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {
     if (!module.entry(names[i])) continue;
@@ -76,7 +76,9 @@ std::string parameters(const ir::Module& module) {
   for (const ir::Parameter& parameter : module.parameters) {
     std::vector<std::string> shape;
     for (int64_t size : parameter.shape) shape.push_back(std::to_string(size));
-    text += formatv("    (\"{0}\", {1}, {2}),\n", parameter.name, tuple(shape), parameter.frozen ? "True" : "False").str();
+    text += formatv("    (\"{0}\", {1}, {2}),\n", parameter.name, tuple(shape),
+                    parameter.frozen ? "True" : "False")
+                .str();
   }
   return text + "]";
 }
@@ -84,7 +86,8 @@ std::string parameters(const ir::Module& module) {
 std::string constants(const ir::Module& module, uint64_t build_id) {
   const ir::Attributes& facts = module.facts;
   const int64_t vocab = facts.integer("vocab", 0);
-  std::string text = "# What was compiled. VOCAB 0: floats in place of tokens; MAX_SEQ 0: no limit.\n";
+  std::string text =
+      "# What was compiled. VOCAB 0: floats or images in place of tokens; MAX_SEQ 0: no limit.\n";
   const auto line = [&](std::string_view name, const std::string& value) {
     text += formatv("{0} = {1}\n", name, value).str();
   };
@@ -98,6 +101,11 @@ std::string constants(const ir::Module& module, uint64_t build_id) {
   line("VOCAB", std::to_string(vocab));
   line("SRC_VOCAB", std::to_string(facts.integer("src_vocab", vocab)));
   line("MAX_SEQ", std::to_string(facts.integer("max_seq", 0)));
+  std::vector<std::string> image;  // channels, height, width
+  for (const char* size : {"channels", "height", "width"}) {
+    if (facts.integer(size, 0) > 0) image.push_back(std::to_string(facts.integer(size)));
+  }
+  line("IMAGE", tuple(image));
   line("INPUTS", quoted_tuple(required_inputs(facts)));
   line("OPTIONAL_INPUTS", quoted_tuple(optional_inputs(facts)));
   line("ENTRIES", entries(module));

@@ -72,7 +72,7 @@ constexpr RoleName kHeadRoles[] = {
 
 /// In the order of tc::EntryId.
 constexpr std::array<std::string_view, tc::EntryEnd> kEntries = {"infer", "last", "loss",   "logprobs", "train",
-                                                                 "vjp",   "step", "decode", "encode"};
+                                                                 "vjp",   "step", "decode", "encode", "merge"};
 
 tc::Role role_of(const ir::External& external, const std::vector<ir::HeadFacts>& heads) {
   for (const RoleName& known : kRoles) {
@@ -249,6 +249,7 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id, const std::string& a
                                     fact("batch"),
                                     fact("seq"),
                                     fact("src_seq"),
+                                    data_.array_value({fact("channels"), fact("height"), fact("width")}),
                                     flag("mask"),
                                     flag("lengths"),
                                     flag("memory_input"),

@@ -17,7 +17,7 @@ using ir::Value;
 /// One stack of layers and what they see.
 struct StackInputs {
   std::string prefix;  // "", "encoder.", "decoder."
-  Symbol tokens = Symbol::T;
+  Dim tokens = Symbol::T;
   bool causal = false;
   Value mask, memory, memory_mask;  // absent ones invalid
 };
@@ -38,6 +38,12 @@ class BlockBuilder {
     module.description = resolved_toml(d_);
     for (const FreezePattern& freeze : d_.train.freeze) module.freezes.push_back({freeze.text, freeze.place});
     const RecomputeSettings& again = d_.train.recompute;
+    const LoraSettings& lora = d_.train.lora;
+    if (lora.rank > 0) {
+      module.lora = {lora.rank, lora.alpha, {}, lora.place};
+      for (const FreezePattern& target : lora.targets)
+        module.lora.targets.push_back({target.text, target.place});
+    }
     module.recompute = {again.mode, again.bytes, again.batch, again.seq, again.place};
     ir::Entry entry;
     entry.name = "model";
@@ -65,7 +71,7 @@ class BlockBuilder {
     return add(OpKind::Input, name, d_.places.model, {{dtype, std::move(shape)}}, {}, {{"name", name}});
   }
 
-  Value mask_input(const std::string& name, Symbol tokens) {
+  Value mask_input(const std::string& name, const Dim& tokens) {
     return d_.has_masks() ? input(name, DType::U8, {Symbol::B, tokens}) : Value{};
   }
 
@@ -76,27 +82,37 @@ class BlockBuilder {
     if (d_.inputs.prefix && side.empty()) input("prefix", DType::I32, {Symbol::B});
   }
 
-  Value ids_or_floats(const std::string& ids, const std::string& floats, int64_t vocab, Symbol tokens) {
+  Value ids_or_floats(const std::string& ids, const std::string& floats, int64_t vocab,
+                      const Dim& tokens) {
     return vocab > 0 ? input(ids, DType::I32, {Symbol::B, tokens})
                      : input(floats, real_, hidden(tokens).shape);
   }
 
-  Type hidden(Symbol tokens, int64_t width = 0) const {
+  Type hidden(const Dim& tokens, int64_t width = 0) const {
     return {real_, {Symbol::B, tokens, width > 0 ? width : d_.model.d_model}};
   }
+
+  Value image() {
+    const PatchSettings& p = d_.embedding.patches;
+    return input("image", real_, {Symbol::B, p.channels, p.height, p.width});
+  }
+
+  /// T, or the number that patches make of it.
+  Dim own_tokens() const { return d_.has_patches() ? Dim(d_.embedding.patches.tokens()) : Dim(Symbol::T); }
 
   // -- the model
   // -----------------------------------------------------------------------------------------------
 
   void one_stack() {
-    const Value ids = ids_or_floats("tokens", "x", d_.model.vocab, Symbol::T);
+    const Value ids = d_.has_patches() ? image() : ids_or_floats("tokens", "x", d_.model.vocab, own_tokens());
     token_inputs("", Symbol::T);
     const Value types = d_.embedding.types > 0 ? input("types", DType::I32, {Symbol::B, Symbol::T}) : Value{};
     StackInputs inputs;
+    inputs.tokens = own_tokens();
     inputs.causal = d_.model.kind == "decoder";
     inputs.mask = mask_input("mask", Symbol::T);
     const Value x = embedding("embedding", ids, types, inputs.mask, "tok_emb.weight", "pos_emb.weight",
-                              d_.model.vocab, Symbol::T);
+                              d_.model.vocab, own_tokens());
     head_and_loss(stack(x, d_.layers, inputs), inputs.mask, "tok_emb.weight");
   }
 
@@ -123,34 +139,44 @@ class BlockBuilder {
   }
 
   Value embedding(const std::string& name, Value ids, Value types, Value mask, const std::string& table,
-                  const std::string& positions, int64_t vocab, Symbol tokens) {
+                  const std::string& positions, int64_t vocab, const Dim& tokens) {
     const bool learned = d_.position.type == "learned";
     const NormSettings& norm = d_.defaults.norm;
     const double width = static_cast<double>(d_.model.d_model);
+    ir::Attributes attributes{{"table", vocab > 0 ? table : std::string()},
+                              {"vocab", vocab},
+                              {"scale", d_.embedding.scale ? std::sqrt(width) : 1.0},
+                              {"tokens", tokens},
+                              {"position", d_.position.type},
+                              {"pos_table", learned ? positions : std::string()},
+                              {"max_seq", d_.model.max_seq},
+                              {"types", d_.embedding.types},
+                              {"dropout", d_.embedding.dropout},
+                              {"norm", d_.embedding.norm},
+                              {"norm.type", norm.type},
+                              {"norm.eps", norm.eps},
+                              {"norm.bias", norm.bias},
+                              {"norm.prefix", std::string("emb_norm")}};
+    if (d_.has_patches()) {
+      attributes.set("patch", d_.embedding.patches.size);
+      attributes.set("class_token", d_.embedding.patches.class_token);
+    }
+    if (d_.embedding.dim != d_.model.d_model) {  // "emb_proj", as "src_emb_proj" beside "src_pos_emb.weight"
+      attributes.set("dim", d_.embedding.dim);
+      attributes.set("projection", positions.substr(0, positions.find("pos_emb")) + "emb_proj");
+    }
     return add(OpKind::BlockEmbedding, name, d_.places.embedding, {hidden(tokens)}, {ids, types, mask},
-               {{"table", vocab > 0 ? table : std::string()},
-                {"vocab", vocab},
-                {"scale", d_.embedding.scale ? std::sqrt(width) : 1.0},
-                {"tokens", Dim(tokens)},
-                {"position", d_.position.type},
-                {"pos_table", learned ? positions : std::string()},
-                {"max_seq", d_.model.max_seq},
-                {"types", d_.embedding.types},
-                {"dropout", d_.embedding.dropout},
-                {"norm", d_.embedding.norm},
-                {"norm.type", norm.type},
-                {"norm.eps", norm.eps},
-                {"norm.bias", norm.bias},
-                {"norm.prefix", std::string("emb_norm")}});
+               std::move(attributes));
   }
 
   Value stack(Value x, const std::vector<Layer>& layers, const StackInputs& inputs) {
     const auto depth = static_cast<int64_t>(layers.size());
     for (int64_t i = 0; i < depth; ++i) {
       const Layer& layer = layers[static_cast<size_t>(i)];
-      const std::string prefix = inputs.prefix + "layers." + std::to_string(i);
-      x = layer.written_out ? written_out(x, layer, prefix, inputs)
-                            : ordinary(x, layer, prefix, depth, inputs);
+      const std::string name = inputs.prefix + "layers." + std::to_string(i);
+      const std::string weights = layer.shared ? inputs.prefix + "blocks." + layer.block : name;
+      x = layer.written_out ? written_out(x, layer, name, weights, inputs)
+                            : ordinary(x, layer, name, weights, depth, inputs);
     }
     return final_norm(x, inputs, depth);
   }
@@ -168,7 +194,7 @@ class BlockBuilder {
 
   void head_and_loss(Value x, Value mask, const std::string& table) {
     const HeadSettings& head = d_.head;
-    Type result = hidden(Symbol::T);
+    Type result = hidden(own_tokens());
     if (head.type == "lm") result.shape[2] = d_.model.vocab;
     if (head.type == "classifier") result.shape = {Symbol::B, head.classes};
     const Value output = add(OpKind::BlockHead, "head", d_.places.head, {result}, {x, mask},
@@ -181,11 +207,10 @@ class BlockBuilder {
     graph_.outputs.push_back({"output", output});
     if (!d_.has_loss()) return;
     const bool per_token = head.type == "lm";
-    const ir::Shape shape = per_token ? ir::Shape{Symbol::B, Symbol::T} : ir::Shape{Symbol::B};
+    const ir::Shape shape = per_token ? ir::Shape{Symbol::B, own_tokens()} : ir::Shape{Symbol::B};
     const Value targets = input("targets", DType::I32, shape);
     const Type scalar{DType::F64, {}};
-    const Value loss = add(OpKind::BlockLoss, "loss", d_.places.loss, {scalar, scalar},
-                           {output, targets},
+    const Value loss = add(OpKind::BlockLoss, "loss", d_.places.loss, {scalar, scalar}, {output, targets},
                            {{"ignore_index", d_.loss.ignore_index}, {"smoothing", d_.loss.label_smoothing}});
     graph_.outputs.push_back({"loss.sum", loss});
     graph_.outputs.push_back({"loss.count", {loss.node, 1}});
@@ -194,9 +219,9 @@ class BlockBuilder {
   // -- layers
   // --------------------------------------------------------------------------------------------------
 
-  Value ordinary(Value x, const Layer& layer, const std::string& prefix, int64_t depth,
-                 const StackInputs& inputs) {
-    ir::Attributes attributes{{"prefix", prefix},
+  Value ordinary(Value x, const Layer& layer, const std::string& name, const std::string& weights,
+                 int64_t depth, const StackInputs& inputs) {
+    ir::Attributes attributes{{"prefix", name},
                               {"cross", inputs.memory.valid()},
                               {"placement", layer.settings.norm.placement},
                               {"depth", depth}};
@@ -204,11 +229,13 @@ class BlockBuilder {
     add_all(attributes, "ffn.", ffn_attributes(layer.settings.ffn));
     add_all(attributes, "norm.", norm_attributes(layer.settings.norm));
     add_all(attributes, "residual.", residual_attributes(layer.settings.residual));
-    return add(OpKind::BlockLayer, prefix, layer.place, {hidden(inputs.tokens)},
+    if (layer.shared) attributes.set("weights", weights);
+    return add(OpKind::BlockLayer, name, layer.place, {hidden(inputs.tokens)},
                {x, inputs.memory, inputs.mask, inputs.memory_mask}, std::move(attributes));
   }
 
-  Value written_out(Value x, const Layer& layer, const std::string& prefix, const StackInputs& inputs) {
+  Value written_out(Value x, const Layer& layer, const std::string& prefix, const std::string& weights,
+                    const StackInputs& inputs) {
     std::vector<std::pair<std::string, Value>> values{{"x", x}};
     const auto find = [&](const std::string& id) {
       for (const auto& [name, value] : values)
@@ -218,13 +245,14 @@ class BlockBuilder {
     for (const BlockNode& node : layer.nodes) {
       std::vector<Value> operands;
       for (const std::string& id : node.inputs) operands.push_back(find(id));
-      values.emplace_back(node.id, block_node(node, prefix + "." + node.id, std::move(operands), inputs));
+      values.emplace_back(node.id, block_node(node, prefix + "." + node.id, weights + "." + node.id,
+                                              std::move(operands), inputs));
     }
     return values.back().second;
   }
 
-  Value block_node(const BlockNode& node, const std::string& name, std::vector<Value> operands,
-                   const StackInputs& inputs) {
+  Value block_node(const BlockNode& node, const std::string& name, const std::string& weights,
+                   std::vector<Value> operands, const StackInputs& inputs) {
     OpKind op = OpKind::BlockMultiply;
     ir::Attributes attributes;
     if (node.op == "attention") {
@@ -252,7 +280,7 @@ class BlockBuilder {
     }
     const bool has_parameters =
         node.op == "attention" || node.op == "ffn" || node.op == "norm" || node.op == "linear";
-    if (has_parameters) attributes.set("prefix", name);
+    if (has_parameters || node.residual.gamma) attributes.set("prefix", weights);
     return add(op, name, node.place, {hidden(inputs.tokens, node.width)}, operands, std::move(attributes));
   }
 
@@ -298,7 +326,9 @@ class BlockBuilder {
   }
 
   static ir::Attributes residual_attributes(const ResidualSettings& residual) {
-    return {{"scale", residual.scale}, {"dropout", residual.dropout}};
+    ir::Attributes attributes{{"scale", residual.scale}, {"dropout", residual.dropout}};
+    if (residual.gamma) attributes.set("gamma", *residual.gamma);
+    return attributes;
   }
 
   // -- facts
@@ -333,6 +363,12 @@ class BlockBuilder {
                          {"batch", d_.shapes.batch},
                          {"seq", d_.shapes.seq},
                          {"src_seq", d_.shapes.src_seq}};
+    if (d_.train.zero_init) facts.set("zero_init", true);
+    if (d_.has_patches()) {
+      facts.set("channels", d_.embedding.patches.channels);
+      facts.set("height", d_.embedding.patches.height);
+      facts.set("width", d_.embedding.patches.width);
+    }
     if (d_.model.is_encoder_decoder()) {
       facts.set("encoder_layers", static_cast<int64_t>(d_.encoder_layers.size()));
       facts.set("decoder_layers", static_cast<int64_t>(d_.decoder_layers.size()));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ struct NormSettings {
 struct ResidualSettings {
   double scale = 1.0;
   double dropout = 0;  // of what is added
+  std::optional<double> gamma;  // LayerScale: what its factors begin with
   friend bool operator==(const ResidualSettings&, const ResidualSettings&) = default;
 };
 
@@ -90,6 +92,7 @@ struct BlockNode {
 struct Layer {
   std::string block;  // name of [block.NAME]; "" the ordinary block
   bool written_out = false;
+  bool shared = false;  // its weights are those of all layers of its block in its stack
   LayerSettings settings;
   std::vector<BlockNode> nodes;
   ir::Place place;
@@ -108,6 +111,14 @@ struct ModelSettings {
   bool is_encoder_decoder() const { return kind == "encoder-decoder"; }
 };
 
+/// Images in place of tokens; size 0: none.
+struct PatchSettings {
+  int64_t size = 0;  // pixels on a side
+  int64_t channels = 0, height = 0, width = 0;
+  bool class_token = false;
+  int64_t tokens() const { return height / size * (width / size) + (class_token ? 1 : 0); }
+};
+
 struct EmbeddingSettings {
   bool tie = true;        // false where there is no table or no lm head
   bool tie_sides = true;  // encoder-decoder
@@ -115,6 +126,8 @@ struct EmbeddingSettings {
   bool norm = false;
   int64_t types = 0;   // 0: none
   double dropout = 0;  // after the norm
+  int64_t dim = 0;    // width of the tables: d_model, or less with a projection after them
+  PatchSettings patches;
 };
 
 struct PositionSettings {
@@ -148,11 +161,21 @@ struct RecomputeSettings {
   ir::Place place;
 };
 
+/// Low-rank adapters beside weights that do not move; rank 0: none.
+struct LoraSettings {
+  int64_t rank = 0;
+  double alpha = 0;
+  std::vector<FreezePattern> targets;
+  ir::Place place;
+};
+
 struct TrainSettings {
   std::vector<FreezePattern> freeze;
   RecomputeSettings recompute;
   std::string init = "normal";
   double init_std = 0.02;
+  bool zero_init = false;  // what ends a branch begins at zero
+  LoraSettings lora;
 };
 
 struct InputSettings {
@@ -223,6 +246,7 @@ struct Description {
 
   bool has_loss() const { return head.type == "lm" || head.type == "classifier"; }
   bool has_masks() const { return inputs.mask || inputs.lengths; }
+  bool has_patches() const { return embedding.patches.size > 0; }
 };
 
 }  // namespace tfc::frontend

@@ -5,6 +5,7 @@
 #include "frontend/keys.h"
 #include "frontend/model_name.h"
 #include "frontend/resolve_layers.h"
+#include "frontend/resolve_patches.h"
 #include "frontend/resolve_run.h"
 #include "frontend/resolve_settings.h"
 #include "frontend/resolve_train.h"
@@ -29,10 +30,11 @@ class Resolver {
     places();
     model();
     embedding();
+    inputs_and_shapes();
+    resolve_patches(root_, d_, diagnostics_);
     position();
     head();
     loss_and_training();
-    inputs_and_shapes();
     d_.run = resolve_run(root_, d_, diagnostics_);
     final_norm();
     resolve_layers(root_, layer_counts(), d_, document_.damaged, diagnostics_);
@@ -163,6 +165,14 @@ class Resolver {
       error(embedding.place("types"), "token types need kind = \"encoder\", found \"" + d_.model.kind + "\"");
     else if (d_.embedding.types > 0 && d_.model.vocab == 0)
       error(embedding.place("types"), "token types need tokens, but vocab = 0: the inputs are hidden states");
+    d_.embedding.dim = embedding.integer("dim", d_.model.d_model);
+    if (no_table) {
+      no_effect(embedding, "dim", "there are no tables");
+      d_.embedding.dim = d_.model.d_model;
+    }
+    const bool factorised = d_.embedding.dim != d_.model.d_model;
+    if (factorised && d_.model.has_encoder_input && (d_.model.vocab == 0 || d_.model.src_vocab == 0))
+      error(embedding.place("dim"), "dim is the width of both sides' tables, but one side has none");
     if (no_table && d_.embedding.scale)
       no_effect(embedding, "scale", "vocab = 0, so there are no token vectors");
     tie_sides(embedding);
@@ -183,16 +193,21 @@ class Resolver {
 
   void position() {
     const Scope position = table("position");
-    d_.position.type = position.text("type", d_.model.vocab == 0 ? "none" : "learned");
+    d_.position.type = position.text("type", d_.model.vocab == 0 && !patches_written() ? "none" : "learned");
     d_.position.rope_theta = position.real("rope_theta", 10000.0);
     d_.position.rope_style = position.text("rope_style", "half");
     const bool known = position.has("type") || !position.was_refused("type");
-    if (known && d_.position.type == "learned" && !table("model").has("max_seq") &&
+    if (known && d_.position.type == "learned" && !table("model").has("max_seq") && !patches_written() &&
         !table("model").was_refused("vocab"))
       learned_without_limit(position);
     if (known && d_.position.type != "rope")
       for (const char* key : {"rope_theta", "rope_style"})
         no_effect(position, key, "positions are " + d_.position.type);
+  }
+
+  bool patches_written() const {
+    const Tree* embedding = root_.find("embedding");
+    return embedding && embedding->find("patches");
   }
 
   void learned_without_limit(const Scope& position) {
@@ -246,6 +261,8 @@ class Resolver {
         no_effect(loss, key, "a model without a head has no loss");
     d_.train.freeze = resolve_freeze(train);
     d_.train.recompute = resolve_recompute(train, diagnostics_);
+    d_.train.lora = resolve_lora(train, diagnostics_);
+    d_.train.zero_init = train.flag("zero_init", false);
     d_.train.init = train.text("init", "normal");
     d_.train.init_std = train.real("init_std", 0.02);
     if (d_.train.init == "xavier" || d_.train.init == "torch")
@@ -254,8 +271,12 @@ class Resolver {
 
   void inputs_and_shapes() {
     const Scope inputs = table("inputs"), shapes = table("shapes");
-    d_.inputs = {inputs.flag("mask", true),      inputs.flag("lengths", false), inputs.flag("positions", false),
-                 inputs.flag("documents", false), inputs.flag("prefix", false),  inputs.flag("weights", false)};
+    d_.inputs = {inputs.flag("mask", !patches_written()),
+                 inputs.flag("lengths", false),
+                 inputs.flag("positions", false),
+                 inputs.flag("documents", false),
+                 inputs.flag("prefix", false),
+                 inputs.flag("weights", false)};
     d_.shapes = {shapes.integer("batch", 0), shapes.integer("seq", 0), shapes.integer("src_seq", 0)};
     if (shapes.has("src_seq") && !d_.model.is_encoder_decoder() && !d_.model.kind.empty())
       error(shapes.find("src_seq")->key,

@@ -159,6 +159,8 @@ class LayerResolver {
                  : tree             ? tree->place
                                     : description_.places.model;
     made.written_out = nodes != nullptr;
+    made.shared = tree && Scope{tree}.flag("shared", false);
+    if (made.shared && !overrides.empty()) refuse_own_settings(block, *overrides.back());
     if (!nodes) {
       std::vector<const Tree*> narrowing = overrides;
       if (tree) narrowing.insert(narrowing.begin(), tree);
@@ -171,6 +173,14 @@ class LayerResolver {
       made.nodes =
           resolve_nodes(*nodes, {root_, description_, block, stack.may_read_memory, overrides}, diagnostics_);
     return made;
+  }
+
+  void refuse_own_settings(const std::string& block, const Tree& layer) {
+    if (!refused_.insert(&layer).second) return;
+    diagnostics_
+        .error(layer.key,
+               "the block '" + block + "' is shared, so its layers cannot have settings of their own")
+        .notes.push_back("write them in [block." + block + "], for all of its layers");
   }
 
   void check_only_nodes(const Tree& block, const Tree& nodes) {
@@ -219,6 +229,7 @@ class LayerResolver {
   ir::Diagnostics& diagnostics_;
   const Tree* blocks_;
   std::set<std::string> used_;
+  std::set<const Tree*> refused_;
 };
 
 void check_sides(const Tree& root, const Description& description, ir::Diagnostics& diagnostics) {

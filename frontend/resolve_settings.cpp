@@ -152,6 +152,10 @@ NormSettings resolve_norm(const Scope& scope, ir::Diagnostics& diagnostics) {
   return norm;
 }
 
-ResidualSettings resolve_residual(const Scope& scope) { return {scope.real("scale", 1.0), scope.real("dropout", 0.0)}; }
+ResidualSettings resolve_residual(const Scope& scope) {
+  ResidualSettings residual{scope.real("scale", 1.0), scope.real("dropout", 0.0), std::nullopt};
+  if (scope.has("gamma")) residual.gamma = scope.real("gamma", 0);
+  return residual;
+}
 
 }  // namespace tfc::frontend

@@ -46,15 +46,35 @@ void resolve_budget(const Tree& budget, RecomputeSettings& recompute, ir::Diagno
                           "GB, TB, KiB, MiB, GiB or TiB, such as \"2GiB\"");
 }
 
+/// A string or a list of them; null: none.
+std::vector<FreezePattern> patterns_of(const Tree* list) {
+  std::vector<FreezePattern> patterns;
+  if (!list) return patterns;
+  if (list->kind == Tree::Kind::Text) patterns.push_back({list->text, list->place});
+  for (const Tree& element : list->elements) patterns.push_back({element.text, element.place});
+  return patterns;
+}
+
 }  // namespace
 
-std::vector<FreezePattern> resolve_freeze(const Scope& train) {
-  std::vector<FreezePattern> patterns;
-  const Tree* freeze = train.find("freeze");
-  if (!freeze) return patterns;
-  if (freeze->kind == Tree::Kind::Text) patterns.push_back({freeze->text, freeze->place});
-  for (const Tree& element : freeze->elements) patterns.push_back({element.text, element.place});
-  return patterns;
+std::vector<FreezePattern> resolve_freeze(const Scope& train) { return patterns_of(train.find("freeze")); }
+
+LoraSettings resolve_lora(const Scope& train, ir::Diagnostics& diagnostics) {
+  LoraSettings lora;
+  const Tree* table = train.find("lora");
+  if (!table) return lora;
+  const Scope scope{table};
+  lora.place = table->key;
+  if (!table->find("rank"))
+    diagnostics.error(table->place,
+                      "lora needs the key 'rank', as in { rank = 8, targets = [\"q\", \"v\"] }");
+  lora.rank = scope.integer("rank", 0);
+  lora.alpha = scope.real("alpha", static_cast<double>(lora.rank));
+  lora.targets = patterns_of(scope.find("targets"));
+  if (!scope.has("targets")) lora.targets = {{"q", table->key}, {"v", table->key}};
+  if (lora.targets.empty())
+    diagnostics.error(scope.place("targets"), "lora has no targets: nothing would be trained");
+  return lora;
 }
 
 RecomputeSettings resolve_recompute(const Scope& train, ir::Diagnostics& diagnostics) {

@@ -110,12 +110,15 @@ Items ffn_items(const FfnSettings& ffn, const FfnSettings& defaults) {
   return items;
 }
 
-Items residual_items(const ResidualSettings& residual) {
-  return Items().add("scale", residual.scale).add("dropout", residual.dropout);
-}
-
 Items norm_items(const NormSettings& norm) {
   return Items().add("type", norm.type).add("eps", norm.eps).add("bias", norm.bias);
+}
+
+Items residual_items(const ResidualSettings& residual) {
+  Items items;
+  items.add("scale", residual.scale).add("dropout", residual.dropout);
+  if (residual.gamma) items.add("gamma", *residual.gamma);
+  return items;
 }
 
 std::string node_text(const BlockNode& node, const LayerSettings& defaults) {
@@ -144,8 +147,9 @@ std::string node_text(const BlockNode& node, const LayerSettings& defaults) {
 
 /// What stands below [block.NAME].
 std::string block_text(const Layer& layer, const LayerSettings& defaults) {
+  const std::string shared = layer.shared ? "shared = true\n" : "";
   if (layer.written_out) {
-    std::string text = "nodes = [\n";
+    std::string text = shared + "nodes = [\n";
     for (const BlockNode& node : layer.nodes) text += node_text(node, defaults);
     return text + "]\n";
   }
@@ -153,9 +157,8 @@ std::string block_text(const Layer& layer, const LayerSettings& defaults) {
   const Items attention = head_items(s.attention).append(attention_items(s.attention, defaults.attention));
   const Items ffn = Items().add("d_ff", s.ffn.d_ff).append(ffn_items(s.ffn, defaults.ffn));
   const Items norm = norm_items(s.norm).add("placement", s.norm.placement);
-  return "attention = " + attention.in_braces() + "\nffn = " + ffn.in_braces() +
-         "\nnorm = " + norm.in_braces() +
-         "\nresidual = " + residual_items(s.residual).in_braces() + "\n";
+  return shared + "attention = " + attention.in_braces() + "\nffn = " + ffn.in_braces() +
+         "\nnorm = " + norm.in_braces() + "\nresidual = " + residual_items(s.residual).in_braces() + "\n";
 }
 
 // -- blocks and patterns
@@ -165,7 +168,11 @@ std::string block_text(const Layer& layer, const LayerSettings& defaults) {
 /// do.
 class Blocks {
  public:
-  explicit Blocks(const LayerSettings& defaults) : defaults_(defaults) {}
+  explicit Blocks(const Description& d) : defaults_(d.defaults) {
+    for (const std::vector<Layer>* layers : {&d.layers, &d.encoder_layers, &d.decoder_layers})
+      for (const Layer& layer : *layers)  // their names are part of parameters' names
+        if (layer.shared && !taken(layer.block)) blocks_.emplace_back(layer.block, block_text(layer, defaults_));
+  }
 
   /// The pattern of a stack as TOML; "" where every layer is the ordinary one.
   std::string pattern(const std::vector<Layer>& layers) {
@@ -187,12 +194,14 @@ class Blocks {
   }
 
  private:
-  bool is_ordinary(const Layer& layer) const { return !layer.written_out && layer.settings == defaults_; }
+  bool is_ordinary(const Layer& layer) const {
+    return !layer.written_out && !layer.shared && layer.settings == defaults_;
+  }
 
   const std::string& name_of(const Layer& layer, size_t index) {
     const std::string body = is_ordinary(layer) ? "" : block_text(layer, defaults_);
     for (const auto& [name, text] : blocks_)
-      if (text == body) return name;
+      if (text == body && (!layer.shared || name == layer.block)) return name;
     std::string name = is_ordinary(layer) ? "ordinary" : layer.block.empty() ? "layer" : layer.block;
     if (name == "layer" || taken(name)) name += "_" + std::to_string(index);
     while (taken(name)) name += "_";
@@ -234,7 +243,7 @@ std::string model_table(const Description& d, Blocks& blocks) {
       .add("d_ff", d.defaults.ffn.d_ff)
       .add("vocab", model.vocab)
       .add_if(model.has_encoder_input, "src_vocab", model.src_vocab)
-      .add_if(model.max_seq > 0, "max_seq", model.max_seq);
+      .add_if(model.max_seq > 0 && !d.has_patches(), "max_seq", model.max_seq);
   const std::pair<const char*, const std::vector<Layer>*> stacks[] = {
       {"pattern", &d.layers}, {"encoder_pattern", &d.encoder_layers}, {"decoder_pattern", &d.decoder_layers}};
   for (const auto& [key, layers] : stacks)
@@ -242,11 +251,24 @@ std::string model_table(const Description& d, Blocks& blocks) {
   return items.table("model");
 }
 
+std::string patches_text(const PatchSettings& patches) {
+  return Items()
+      .add("size", patches.size)
+      .add_text("image", "[" + literal(patches.channels) + ", " + literal(patches.height) + ", " +
+                             literal(patches.width) + "]")
+      .in_braces();
+}
+
 std::string embedding_table(const Description& d) {
   const bool has_table = d.model.vocab > 0 || d.model.src_vocab > 0;
-  return Items()
-      .add_if(d.head.type == "lm", "tie", d.embedding.tie)
+  Items items;
+  if (d.has_patches()) {
+    items.add_text("patches", patches_text(d.embedding.patches));
+    items.add("class_token", d.embedding.patches.class_token);
+  }
+  return items.add_if(d.head.type == "lm", "tie", d.embedding.tie)
       .add_if(d.model.has_encoder_input, "tie_sides", d.embedding.tie_sides)
+      .add_if(has_table && d.embedding.dim != d.model.d_model, "dim", d.embedding.dim)
       .add_if(has_table, "scale", std::string(d.embedding.scale ? "sqrt_d" : "none"))
       .add("norm", d.embedding.norm)
       .add_if(d.model.kind == "encoder", "types", d.embedding.types)
@@ -287,14 +309,6 @@ std::string loss_table(const Description& d) {
       .table("loss");
 }
 
-Items freeze_items(const std::vector<FreezePattern>& freeze) {
-  std::string list;
-  for (const FreezePattern& pattern : freeze) list += (list.empty() ? "" : ", ") + literal(pattern.text);
-  Items items;
-  if (!list.empty()) items.add_text("freeze", "[" + list + "]");
-  return items;
-}
-
 Items recompute_items(const RecomputeSettings& recompute) {
   Items items;
   if (recompute.mode != "none") items.add("recompute", recompute.mode);
@@ -307,12 +321,36 @@ Items recompute_items(const RecomputeSettings& recompute) {
   return items;
 }
 
+std::string texts_literal(const std::vector<FreezePattern>& texts) {
+  std::string list;
+  for (const FreezePattern& text : texts) list += (list.empty() ? "" : ", ") + literal(text.text);
+  return "[" + list + "]";
+}
+
+Items freeze_items(const std::vector<FreezePattern>& freeze) {
+  Items items;
+  if (!freeze.empty()) items.add_text("freeze", texts_literal(freeze));
+  return items;
+}
+
+Items lora_items(const LoraSettings& lora) {
+  Items items;
+  if (lora.rank == 0) return items;
+  return items.add_text("lora", Items()
+                                    .add("rank", lora.rank)
+                                    .add("alpha", lora.alpha)
+                                    .add_text("targets", texts_literal(lora.targets))
+                                    .in_braces());
+}
+
 std::string train_table(const Description& d) {
   const bool own_deviations = d.train.init == "xavier" || d.train.init == "torch";
   return freeze_items(d.train.freeze)
       .append(recompute_items(d.train.recompute))
       .add("init", d.train.init)
       .add_if(!own_deviations, "init_std", d.train.init_std)
+      .add_if(d.train.zero_init, "zero_init", true)
+      .append(lora_items(d.train.lora))
       .table("train");
 }
 
@@ -330,7 +368,7 @@ std::string inputs_table(const InputSettings& inputs) {
 std::string shapes_table(const Description& d) {
   return Items()
       .add_if(d.shapes.batch > 0, "batch", d.shapes.batch)
-      .add_if(d.shapes.seq > 0, "seq", d.shapes.seq)
+      .add_if(d.shapes.seq > 0 && !d.has_patches(), "seq", d.shapes.seq)
       .add_if(d.shapes.src_seq > 0, "src_seq", d.shapes.src_seq)
       .table("shapes");
 }
@@ -369,13 +407,12 @@ std::string run_table(const RunSettings& run) {
 }  // namespace
 
 std::string resolved_toml(const Description& d) {
-  Blocks blocks(d.defaults);
+  Blocks blocks(d);
   const std::string model = model_table(d, blocks);  // names the blocks that are written last
   return "schema = 1\n" + model + embedding_table(d) + position_table(d) + norm_table(d) +
          attention_items(d.defaults.attention).table("attention") + ffn_items(d.defaults.ffn, d.defaults.ffn).table("ffn") +
          residual_items(d.defaults.residual).table("residual") + head_table(d) + loss_table(d) +
-         train_table(d) +
-         inputs_table(d.inputs) + shapes_table(d) + run_table(d.run) + blocks.tables();
+         train_table(d) + inputs_table(d.inputs) + shapes_table(d) + run_table(d.run) + blocks.tables();
 }
 
 }  // namespace tfc::frontend

@@ -49,6 +49,14 @@ struct Recompute {
   Place place;
 };
 
+/// Low-rank adapters beside the weights that the targets name, the only parameters that move; rank 0: none.
+struct Lora {
+  int64_t rank = 0;
+  double alpha = 0;              // their product counts alpha / rank
+  std::vector<Freeze> targets;   // globs of weights' names, or ends of them
+  Place place;
+};
+
 /// A constant blob that kernels read (f64 frequencies, ...).
 struct Constant {
   std::string name;
@@ -72,6 +80,7 @@ struct Module {
   std::string description;            // the resolved TOML text
   std::vector<Freeze> freezes;        // phase blocks; from ops on parameters say it themselves
   Recompute recompute;
+  Lora lora;                          // phase blocks; expand makes the adapters
   std::vector<Parameter> parameters;  // in the documented order, see lay_out_parameters
   std::vector<Constant> constants;
   std::vector<Entry> entries;

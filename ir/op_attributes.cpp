@@ -31,15 +31,17 @@ constexpr OpAttributes kTable[] = {
     {OpKind::State, "space:s name:s"},
     {OpKind::Argument, "index:i"},
     {OpKind::BlockEmbedding,
-     "table:s vocab:i? scale:r? tokens:d position:s pos_table:s? max_seq:i? types:i? type_table:s? norm:b? "
+     "table:s vocab:i? scale:r? tokens:d position:s pos_table:s? max_seq:i? types:i? type_table:s? dim:i? "
+     "projection:s? patch:i? "
+     "class_token:b? norm:b? "
      "norm.type:s? "
      "norm.eps:r? norm.bias:b? norm.prefix:s? dropout:r?"},
-    {OpKind::BlockLayer, "prefix:s cross:b? placement:s depth:i " TFC_ATTENTION("attention.") TFC_FFN("ffn.")
-                             TFC_NORM("norm.") "residual.scale:r? residual.dropout:r?"},
+    {OpKind::BlockLayer, "prefix:s weights:s? cross:b? placement:s depth:i " TFC_ATTENTION("attention.")
+                             TFC_FFN("ffn.") TFC_NORM("norm.") "residual.scale:r? residual.dropout:r? residual.gamma:r?"},
     {OpKind::BlockAttention, "prefix:s " TFC_ATTENTION("")},
     {OpKind::BlockFfn, "prefix:s " TFC_FFN("")},
     {OpKind::BlockNorm, "prefix:s final:s? depth:i? " TFC_NORM("")},
-    {OpKind::BlockResidual, "scale:r? dropout:r?"},
+    {OpKind::BlockResidual, "scale:r? dropout:r? gamma:r? prefix:s?"},
     {OpKind::BlockLinear, "prefix:s out:i bias:b"},
     {OpKind::BlockActivation, "kind:s"},
     {OpKind::BlockHead, "type:s prefix:s? out:i? bias:b? tied:s? pool:s?"},
@@ -55,6 +57,8 @@ constexpr OpAttributes kTable[] = {
     {OpKind::Balance, "factor:r"},
     {OpKind::EmbeddingGrad, "scale:r rows:i"},
     {OpKind::PositionRowsGrad, "rows:i"},
+    {OpKind::Patches, "size:i"},
+    {OpKind::PatchesGrad, "size:i image:l"},
     {OpKind::Scale, "factor:r"},
     {OpKind::Activation, "kind:s"},
     {OpKind::ActivationGrad, "kind:s"},

@@ -27,6 +27,7 @@ class Printer {
   void description();
   void recompute();
   void freezes();
+  void lora();
   void parameters();
   void constants();
   void graph(const Graph& graph, const std::string& indent);
@@ -76,6 +77,8 @@ void Printer::number_files(const Graph& graph) {
 void Printer::number_files() {
   number_file(module_.recompute.place);
   for (const Freeze& freeze : module_.freezes) number_file(freeze.place);
+  number_file(module_.lora.place);
+  for (const Freeze& target : module_.lora.targets) number_file(target.place);
   for (const Parameter& parameter : module_.parameters) number_file(parameter.place);
   for (const Entry& entry : module_.entries) number_files(entry.graph);
 }
@@ -103,6 +106,7 @@ void Printer::module() {
   description();
   recompute();
   freezes();
+  lora();
   parameters();
   constants();
   for (const Entry& each : module_.entries) {
@@ -134,6 +138,20 @@ void Printer::recompute() {
   }
   loc(chosen.place);
   text += '\n';
+}
+
+void Printer::lora() {
+  const Lora& lora = module_.lora;
+  if (lora.rank == 0) return;
+  text += "lora rank " + std::to_string(lora.rank) + " alpha " + real_text(lora.alpha);
+  loc(lora.place);
+  text += " {\n";
+  for (const Freeze& target : lora.targets) {
+    text += "  " + quoted(target.pattern);
+    loc(target.place);
+    text += "\n";
+  }
+  text += "}\n";
 }
 
 void Printer::freezes() {

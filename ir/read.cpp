@@ -24,6 +24,8 @@ Module Reader::module() {
       recompute();
     } else if (cursor_.take_word("freeze")) {
       freezes();
+    } else if (cursor_.take_word("lora")) {
+      lora();
     } else if (cursor_.take_word("parameters")) {
       parameters();
     } else if (cursor_.take_word("constants")) {
@@ -31,7 +33,8 @@ Module Reader::module() {
     } else if (cursor_.take_word("entry")) {
       entry();
     } else {
-      cursor_.fail("expected file, facts, description, recompute, freeze, parameters, constants or entry");
+      cursor_.fail(
+          "expected file, facts, description, recompute, freeze, lora, parameters, constants or entry");
     }
   }
   return std::move(module_);
@@ -85,13 +88,27 @@ void Reader::recompute() {
   chosen.place = loc();
 }
 
-void Reader::freezes() {
+std::vector<Freeze> Reader::patterns() {
+  std::vector<Freeze> patterns;
   cursor_.expect("{");
   while (cursor_.quote_follows()) {
     std::string pattern = cursor_.quoted();
-    module_.freezes.push_back({std::move(pattern), loc()});
+    patterns.push_back({std::move(pattern), loc()});
   }
   cursor_.expect("}");
+  return patterns;
+}
+
+void Reader::freezes() { module_.freezes = patterns(); }
+
+void Reader::lora() {
+  Lora& lora = module_.lora;
+  cursor_.expect_word("rank");
+  lora.rank = cursor_.integer();
+  cursor_.expect_word("alpha");
+  lora.alpha = cursor_.real();
+  lora.place = loc();
+  lora.targets = patterns();
 }
 
 void Reader::parameters() {

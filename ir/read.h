@@ -37,6 +37,8 @@ class Reader {
   void description();
   void recompute();
   void freezes();
+  std::vector<Freeze> patterns();
+  void lora();
   void parameters();
   void constants();
   void entry();

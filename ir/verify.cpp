@@ -38,7 +38,7 @@ bool is_legal(OpKind kind, Phase phase, bool in_body) {
 }
 
 constexpr std::string_view kEntries[] = {"infer", "last", "loss",   "logprobs", "train",
-                                         "vjp",   "step", "decode", "encode"};
+                                         "vjp",   "step", "decode", "encode",   "merge"};
 
 class Verifier {
  public:

@@ -119,6 +119,7 @@ bool derive_entries(ir::Module& module, PassContext& context) {
     add("decode", derive_decode(module, model));
     if (kind == "encoder-decoder") add("encode", derive_encode(module, model));
   }
+  if (module.facts.has("lora_scale")) add("merge", derive_merge(module));
   std::string names;
   for (const ir::Entry& entry : module.entries) names += (names.empty() ? "" : ", ") + entry.name;
   context.diagnostics.remark("derive-entries", {}, "the library's entries are " + names);

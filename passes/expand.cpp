@@ -3,6 +3,7 @@
 #include "ir/check.h"
 #include "passes/expand/expander.h"
 #include "passes/expand/freeze.h"
+#include "passes/expand/lora.h"
 
 namespace tfc::passes {
 
@@ -12,6 +13,7 @@ bool expand(ir::Module& module, PassContext& context) {
   Expander expander(module, model->graph);
   expander.run();
   model->graph = std::move(expander.result);
+  settle_lora(module, context);
   apply_freezes(module, context);
   ir::lay_out_parameters(module);
   context.diagnostics.remark("expand", {},

@@ -71,11 +71,45 @@ bool fuse_dropout(Graph& graph, NodeId dropout) {
   return true;
 }
 
-/// residual(x, product) or add(x, product), where nobody else reads the product; it may have gone through dropout.
+/// residual(x, scale_columns(product)): LayerScale, and the dropout of it. The product is kept where the backward
+/// reads it.
+bool fuse_scaled_sum(Graph& graph, NodeId sum) {
+  if (graph.node(sum).op != OpKind::Residual || graph.operand_count(sum) != 2) return false;
+  std::vector<NodeId> nodes = {sum};
+  Value scaled = graph.operand(sum, 1);
+  if (made_by(graph, scaled, OpKind::Dropout) && only_reader(graph, scaled) == sum) {
+    nodes.insert(nodes.begin(), scaled.node);
+    scaled = graph.operand(scaled.node, 0);
+  }
+  if (!made_by(graph, scaled, OpKind::ScaleColumns) || only_reader(graph, scaled) != nodes.front()) return false;
+  const Value product = graph.operand(scaled.node, 0);
+  if (!made_by(graph, product, OpKind::Linear) || !run_together(graph, product.node, sum) ||
+      !run_together(graph, scaled.node, nodes.front()) || !run_together(graph, nodes.front(), sum)) {
+    return false;
+  }
+  std::vector<Value> results = {{sum, 0}};
+  if (is_output(graph, product) || graph.uses(product).size() > 1) results.push_back(product);
+  nodes.insert(nodes.begin(), {product.node, scaled.node});
+  fuse_nodes(graph, nodes, results, "product", graph.node(product.node).name + "+sum");
+  return true;
+}
+
+/// Operands of a sum at which a product may stand: of several branches the last, to which those before it are
+/// added first; either of two.
+std::vector<uint32_t> product_slots(const Graph& graph, NodeId sum) {
+  const auto count = static_cast<uint32_t>(graph.operand_count(sum));
+  if (count == 2) return {1, 0};
+  if (count == 3) return {2, 1};
+  return {count - 1};
+}
+
+/// residual(x, branches..., product) or add(x, product), where nobody else reads the product; it may have gone
+/// through dropout.
 bool fuse_sum(Graph& graph, NodeId sum) {
   const Node& node = graph.node(sum);
-  if (node.donates >= 0 || graph.operand_count(sum) != 2) return false;
-  for (uint32_t slot : {1u, 0u}) {
+  if (node.donates >= 0) return false;
+  if (fuse_scaled_sum(graph, sum)) return true;
+  for (const uint32_t slot : product_slots(graph, sum)) {
     if (slot == 0 && node.op == OpKind::Residual && node.attributes.real("scale") != 1.0) continue;
     std::vector<NodeId> nodes = product_chain(graph, graph.operand(sum, slot), sum);
     if (nodes.empty() || !run_together(graph, nodes.front(), sum)) continue;

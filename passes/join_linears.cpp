@@ -104,6 +104,7 @@ class Joiner {
       node.results = {graph_.type(part)};
       rows = rows + graph_.type(part).shape[0];
     }
+    if (const NodeId known = graph_.find(node.name); known.valid()) return {known, 0};  // of a shared block
     node.results[0].shape[0] = rows;
     node.attributes.set("name", node.name);
     return {graph_.add_node(std::move(node), {}), 0};
@@ -111,7 +112,7 @@ class Joiner {
 
   std::string join(std::span<const Candidate> group) {
     const ir::Place place = graph_.node(group[0].id).place;
-    std::string name = group[0].prefix;
+    std::string name = graph_.node(group[0].id).name;
     for (const Candidate& candidate : group.subspan(1)) name += "+" + std::string(parts_[candidate.part]);
     const Value weight = joined_parameter(group, 1);
     const Value bias = group[0].has_bias ? joined_parameter(group, 2) : Value{};

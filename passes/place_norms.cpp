@@ -50,7 +50,9 @@ struct LayerWriter {
     node.results = {original.results[0]};
     const bool cross = item.op == "cross";
     node.attributes = settings_of(original, cross ? "attention" : item.op);
-    if (item.op != "residual") node.attributes.set("prefix", node.name);
+    if (item.op != "residual" || node.attributes.has("gamma"))
+      node.attributes.set("prefix", original.attributes.text("weights", original.attributes.text("prefix")) +
+                                        "." + std::string(item.id));
     if (item.op == "norm") {
       node.op = OpKind::BlockNorm;
       node.attributes.set("final", std::string());

@@ -48,6 +48,7 @@ tc_info describe(const ModelDesc& desc) {
   info.fixed_B = desc.fixed_batch;
   info.fixed_T = desc.fixed_seq;
   info.fixed_S = desc.fixed_src_seq;
+  memcpy(info.image, desc.image, sizeof info.image);
   info.parameter_block = desc.parameter_block;
   info.gradient_block = desc.gradient_block;
   info.parameter_count = desc.param_count;

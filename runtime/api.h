@@ -13,7 +13,7 @@
  * then the cache holds what was generated.) Nothing prints, aborts, throws or changes the floating-point environment.
  *
  * Threads: one thread at a time in a session (a second one gets TC_E_STATE); any number of sessions may share a model
- * to read it. What writes a model (backward, accumulate, vjp, step, train_step, zero_grad, load, set_state) has one
+ * to read it. What writes a model (backward, accumulate, vjp, step, train_step, zero_grad, load, set_state, merge_lora) has one
  * session at a time, and must not overlap with reads of what it writes. Results never depend on the thread count.
  *
  * Growth: structs begin with their size (set it to sizeof). Members and table entries are only ever added at the end. */
@@ -53,6 +53,7 @@ enum {
   TC_ENTRY_STEP,     /* the optimizer */
   TC_ENTRY_DECODE,   /* through the cache */
   TC_ENTRY_ENCODE,   /* encoder-decoders: fills the cache from the source */
+  TC_ENTRY_MERGE,    /* low-rank adapters: into their weights */
   TC_ENTRY_COUNT
 };
 
@@ -88,13 +89,14 @@ enum {
  * TC_E_ARGUMENT. Masks: 1 = a real token; not given: all are real. What stands at a masked position is never read.
  * `mask` and `lengths` may both be declared: one is given in a call. positions: not given, they are indices in the row,
  * and go on from the last one in decode. documents: not given, a row is one document, in decode that of its last token.
- * prefix: not given, 0. S is read in encoder-decoders alone. */
+ * prefix: not given, 0. S is read in encoder-decoders alone. Where images are declared T may be 0: the model fixes it, as
+ * the number of patches and class tokens. */
 typedef struct {
   size_t size;
   int64_t B, T, S;
   const int32_t *tokens;                        /* [B,T] */
   const void *src, *tgt;                        /* int32 [B,S] [B,T]; where vocab is 0, floats [B,S,D] [B,T,D] */
-  const void *x, *memory, *image;               /* [B,T,D] [B,S,D] [B,C,H,W] */
+  const void *x, *memory, *image;               /* [B,T,D] [B,S,D] [B,channels,height,width] */
   const int32_t *types, *positions, *documents; /* [B,T] */
   const int32_t *lengths, *src_lengths, *prefix; /* [B] */
   const uint8_t *mask, *src_mask;               /* [B,T] [B,S] */
@@ -167,6 +169,7 @@ typedef struct {
   uint32_t inputs, entries; /* bits TC_INPUT_...; bit e: entry e is there */
   const char *target;       /* "x86-64-v3" */
   int64_t gradient_block;   /* elements of the gradients, and of each moment: parameter_block without what is frozen */
+  int64_t image[3];         /* channels, height, width; 0: no images */
 } tc_info;
 
 /* One of the outputs of forward, see `head_info`. Its rows are tokens [B,T] (per_token) or sequences [B]. */
@@ -254,7 +257,7 @@ typedef struct {
    * zero_grad. */
   tc_status (*accumulate)(tc_session *, const tc_batch *, double *sum, double *count);
   /* Clears gradients, then leaves those of sum(output * grad_output). grad_outputs: one per head. grad_inputs: one
-   * per float input among x, src, tgt, memory, in this order; NULL where not wanted. */
+   * per float input among x, src, tgt, memory, image, in this order; NULL where not wanted. */
   tc_status (*vjp)(tc_session *, const tc_batch *, int training, const void *const *grad_outputs,
                    void *const *grad_inputs);
   /* Divides, clips, updates, clears gradients. norm (or NULL): after dividing, before clipping. Divisor 0: nothing
@@ -293,6 +296,9 @@ typedef struct {
    * caller's; NULL ends it. */
   int64_t (*profile)(tc_session *, int entry, tc_record *records, int64_t count);
   tc_status (*head_info)(int32_t index, tc_head *); /* 0 to heads_count - 1, in the order of outputs and targets */
+  /* Low-rank adapters: adds alpha/rank B A of each to its weight and clears B, so that outputs stay what they are but
+   * for rounding. Their moments stay. */
+  tc_status (*merge_lora)(tc_session *);
 } tc_api;
 
 #ifdef __cplusplus

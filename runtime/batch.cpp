@@ -98,6 +98,7 @@ tc_status BatchCheck::arrays() {
                    {RoleSrc, "src", b.src, false},
                    {RoleTgt, "tgt", b.tgt, false},
                    {RoleMemory, "memory", b.memory, false},
+                   {RoleImage, "image", b.image, false},
                    {RoleTypes, "types", b.types, false},
                    {RoleTargets, "targets[0]", targets, false},
                    {RolePositions, "positions", b.positions, true},
@@ -259,6 +260,7 @@ tc_status BatchCheck::targets() {
 tc_status BatchCheck::sizes() {
   in_.sizes.B = batch_.B;
   in_.sizes.T = id_ == EntryEncode ? 1 : batch_.T;
+  if (in_.sizes.T == 0 && takes(RoleImage)) in_.sizes.T = model_.fixed_seq;
   in_.sizes.S = is_encoder_decoder(model_) ? batch_.S : in_.sizes.T;
   return check_sizes(model_, id_, in_.sizes, message_);
 }
@@ -305,7 +307,7 @@ bool Inputs::real(int64_t row, int64_t token, bool source) const {
 }
 
 tc_status check_sizes(const ModelDesc& model, EntryId entry, const Sizes& sizes, Message& message) {
-  if (entry == EntryStep) return TC_OK;
+  if (entry == EntryStep || entry == EntryMerge) return TC_OK;
   const bool cached = entry == EntryDecode;  // limited by the cache's capacity, any split
   tc_status status = check_size("B", sizes.B, model.fixed_batch, 0, message);
   if (status == TC_OK && entry != EntryEncode) {

@@ -7,7 +7,7 @@ namespace tc {
 static_assert(static_cast<int>(EntryInfer) == TC_ENTRY_INFER &&
               static_cast<int>(EntryTrain) == TC_ENTRY_TRAIN &&
               static_cast<int>(EntryEncode) == TC_ENTRY_ENCODE &&
-              static_cast<int>(EntryEnd) == TC_ENTRY_COUNT);
+              static_cast<int>(EntryMerge) == TC_ENTRY_MERGE && static_cast<int>(EntryEnd) == TC_ENTRY_COUNT);
 
 int64_t dtype_bytes(int32_t dtype) {
   switch (dtype) {
@@ -80,8 +80,8 @@ const ParamDesc* find_parameter(const ModelDesc& model, const char* name) {
 
 tc_status require_entry(const ModelDesc& model, EntryId entry, Message& message) {
   static const char* const kWhat[EntryEnd] = {
-      "forward", "forward with last", "loss", "logprobs", "backward", "vjp", "step",
-      "decode",  "encoder to run"};
+      "forward",        "forward with last", "loss", "logprobs", "backward", "vjp", "step", "decode",
+      "encoder to run", "low-rank adapters"};
   if (model.entries[entry].present) return TC_OK;
   return message.fail(TC_E_STATE, "the model %s has no %s, or was compiled without it", model.name,
                       kWhat[entry]);

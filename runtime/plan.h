@@ -68,7 +68,7 @@ struct ExternalDesc {
 };
 
 enum EntryId : int32_t { EntryInfer, EntryLast, EntryLoss, EntryLogprobs, EntryTrain, EntryVjp, EntryStep, EntryDecode,
-                         EntryEncode, EntryEnd };
+                         EntryEncode, EntryMerge, EntryEnd };
 
 struct EntryDesc {
   int32_t present;     // 0: the model has no such entry; all else is zero
@@ -124,6 +124,7 @@ struct ModelDesc {
   int32_t head;              // TC_HEAD_...: type of the main head, whose are out_width, classes, ignore_index
   int64_t d_model, out_width, vocab, src_vocab, types, max_seq, classes, ignore_index;
   int64_t fixed_batch, fixed_seq, fixed_src_seq;   // 0: free
+  int64_t image[3];          // channels, height, width; 0: no images
   int32_t has_mask, has_lengths, memory_input, causal;
   int32_t has_positions, has_documents, has_prefix, has_weights;
   int64_t position_rows;     // of a learned table in which positions are looked up, or 0

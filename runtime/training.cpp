@@ -1,4 +1,4 @@
-// Gradients and the update: backward, accumulate, vjp, step, train_step, zero_grad.
+// Gradients and what changes parameters: backward, accumulate, vjp, step, train_step, zero_grad, merge_lora.
 #include "runtime/exports.h"
 #include "runtime/objects.h"
 #include "runtime/random.h"
@@ -87,7 +87,8 @@ struct GradInput {
 constexpr GradInput kGradInputs[] = {{RoleX, RoleGradX, "grad_inputs of x"},
                                      {RoleSrc, RoleGradSrc, "grad_inputs of src"},
                                      {RoleTgt, RoleGradTgt, "grad_inputs of tgt"},
-                                     {RoleMemory, RoleGradMemory, "grad_inputs of memory"}};
+                                     {RoleMemory, RoleGradMemory, "grad_inputs of memory"},
+                                     {RoleImage, RoleGradImage, "grad_inputs of image"}};
 
 }  // namespace
 
@@ -192,6 +193,13 @@ tc_status train_step(tc_session& session, const tc_batch* batch, const tc_adamw*
   return status;
 }
 
+tc_status merge_lora(tc_session& session) {
+  SessionRun run;
+  tc_status status = require_entry(*session.model->desc, EntryMerge, session.message);
+  if (status == TC_OK) status = prepare(session, EntryMerge, Inputs{}, run);
+  return status == TC_OK ? execute(session, run, false) : status;
+}
+
 /// Enters session and model, runs, leaves.
 template <class Function>
 tc_status as_writer(tc_session* session, Function function) {
@@ -229,6 +237,10 @@ tc_status tc_rt_step(tc_session* session, const tc_adamw* settings, double* norm
 tc_status tc_rt_train_step(tc_session* session, const tc_batch* batch, const tc_adamw* settings,
                            double* mean) {
   return tc::as_writer(session, [&](tc_session& s) { return tc::train_step(s, batch, settings, mean); });
+}
+
+tc_status tc_rt_merge_lora(tc_session* session) {
+  return tc::as_writer(session, [&](tc_session& s) { return tc::merge_lora(s); });
 }
 
 tc_status tc_rt_zero_grad(tc_session* session) {

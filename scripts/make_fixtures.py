@@ -7,7 +7,8 @@ reads the files. With names it makes those alone: functions here, or modules of 
   param/P        parameters under transformerc's names          in/I      inputs (masks: True is a real token)
   output         what forward gives (arbitrary where masked)    real      which rows of the output are real
   upstream       gradient handed to vjp, or                     targets   with `loss`, the mean over those that count
-  grad/P         gradient of every parameter                    input_grad/I   of every float input
+                 (then `upstream` is the loss's, where there are float inputs)
+  grad/P         gradient of every parameter that moves                    input_grad/I   of every float input
   after/P        parameters after STEPS AdamW steps on the same batch, settings in adamw/lr, ...
   dropout/seed   with dropout: calls 0, 1, ... draw from this seed; gradients are those of call 0, whose loss is
                  dropout/loss, and the steps those of calls 1 to STEPS; output and loss are without
@@ -29,11 +30,14 @@ torch.set_default_dtype(torch.float64)
 torch.set_num_threads(1)
 
 
-def write(name, toml, params, inputs, run, real, targets=None, upstream=None, inference=None, seed=None):
-    """`run(inputs)` gives the output, or (output, loss) where there are targets; `params` are the tensors it reads.
-    With dropout each run is the next call from `seed`, and `inference` runs without."""
+def write(name, toml, params, inputs, run, real, targets=None, upstream=None, inference=None, seed=None,
+          trains=lambda name: True):
+    """`run(inputs)` gives the output, or (output, loss) where there are targets; `params` are the tensors it reads,
+    `trains` tells which of them move. With dropout each run is the next call from `seed`, and `inference` runs
+    without."""
     float_inputs = {k: v for k, v in inputs.items() if v.is_floating_point()}
-    for tensor in list(params.values()) + list(float_inputs.values()):
+    trained = {k: v for k, v in params.items() if trains(k)}
+    for tensor in list(trained.values()) + list(float_inputs.values()):
         tensor.requires_grad_(True)
         tensor.grad = None
 
@@ -46,6 +50,7 @@ def write(name, toml, params, inputs, run, real, targets=None, upstream=None, in
     arrays = {f"param/{k}": v.detach().numpy().copy() for k, v in params.items()}
     arrays.update({f"in/{k}": v.detach().numpy().copy() for k, v in inputs.items()})
     output, scalar = objective()
+    output.retain_grad()
     scalar.backward()
     if inference is not None:
         arrays["dropout/seed"] = np.uint64(seed)
@@ -57,13 +62,15 @@ def write(name, toml, params, inputs, run, real, targets=None, upstream=None, in
     if targets is None:
         arrays["upstream"] = upstream.numpy()
     else:
+        if float_inputs:
+            arrays["upstream"] = output.grad.numpy()
         arrays["targets"] = targets.numpy()
         arrays["loss"] = scalar.detach().numpy()
-    arrays.update({f"grad/{k}": v.grad.numpy().copy() for k, v in params.items()})
+    arrays.update({f"grad/{k}": v.grad.numpy().copy() for k, v in trained.items()})
     arrays.update({f"input_grad/{k}": v.grad.numpy().copy() for k, v in float_inputs.items()})
 
-    decayed = [p for p in params.values() if p.dim() >= 2]
-    others = [p for p in params.values() if p.dim() < 2]
+    decayed = [p for p in trained.values() if p.dim() >= 2]
+    others = [p for p in trained.values() if p.dim() < 2]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": ADAMW["weight_decay"]},
                                    {"params": others, "weight_decay": 0.0}],
                                   lr=ADAMW["lr"], betas=(ADAMW["beta1"], ADAMW["beta2"]), eps=ADAMW["eps"])

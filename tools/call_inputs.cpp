@@ -84,7 +84,7 @@ ir::Tensor random_input(const ir::Module& module, const std::string& name, const
 }
 
 bool is_call_argument(const std::string& entry) {
-  return entry != "step" && entry != "decode" && entry != "encode";
+  return entry != "step" && entry != "decode" && entry != "encode" && entry != "merge";
 }
 
 template <typename T>
@@ -159,6 +159,7 @@ Batch::Batch(const tc_info& info, const Inputs& inputs, const ir::Point& point) 
   batch.src = given("src");
   batch.tgt = given("tgt");
   batch.memory = given("memory");
+  batch.image = given("image");
   batch.types = static_cast<const int32_t*>(given("types"));
   batch.positions = static_cast<const int32_t*>(given("positions"));
   batch.documents = static_cast<const int32_t*>(given("documents"));

@@ -12,7 +12,7 @@
 
 namespace tfc::tools {
 
-/// By the names of the IR's inputs: tokens, x, src, tgt, memory, types, mask, src_mask, positions, documents, prefix,
+/// By the names of the IR's inputs: tokens, x, src, tgt, memory, image, types, mask, src_mask, positions, documents, prefix,
 /// src_positions, src_documents, targets, grad_output, mean.
 using Inputs = std::map<std::string, ir::Tensor>;
 

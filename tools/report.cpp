@@ -23,12 +23,16 @@ std::string line(const std::string& label, int64_t number, int64_t whole) {
   return formatv("  {0,-34} {1,16} {2,7:f1} %\n", label, grouped(number), share).str();
 }
 
-// "layers.3" of "layers.3.attn.q.weight", "encoder.layers.0" of an encoder's; "" outside layers.
+// "layers.3" of "layers.3.attn.q.weight", "encoder.layers.0" of an encoder's, "blocks.NAME" of what layers
+// share; "" outside layers.
 std::string layer_of(StringRef name) {
-  const size_t word = name.starts_with("layers.") ? 0 : name.find(".layers.");
-  if (word == StringRef::npos) return "";
-  const size_t number = name.find('.', word + 1) + 1;
-  return name.substr(0, name.find('.', number)).str();
+  for (const StringRef word : {"layers.", "blocks."}) {
+    const size_t found = name.starts_with(word) ? 0 : name.find(("." + word).str());
+    if (found == StringRef::npos) continue;
+    const size_t number = name.find('.', found + 1) + 1;
+    return name.substr(0, name.find('.', number)).str();
+  }
+  return "";
 }
 
 // "attn", "ffn"; all norms of a layer together.

@@ -173,7 +173,7 @@ void Verification::train() {
 /// The float inputs whose gradients vjp returns, in the order of tc_api.
 std::vector<std::string> Verification::float_inputs() const {
   std::vector<std::string> names;
-  for (const char* name : {"x", "src", "tgt", "memory"}) {
+  for (const char* name : {"x", "src", "tgt", "memory", "image"}) {
     if (graph("vjp").output(std::string("grad_") + name).valid()) names.push_back(name);
   }
   return names;

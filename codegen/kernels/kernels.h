@@ -28,6 +28,8 @@ std::vector<KernelFamily> dropout_kernels();
 std::vector<KernelFamily> norm_kernels();
 std::vector<KernelFamily> embedding_kernels();
 std::vector<KernelFamily> attention_kernels();
+std::vector<KernelFamily> patch_kernels();
+std::vector<KernelFamily> layer_scale_kernels();
 std::vector<KernelFamily> pool_kernels();
 std::vector<KernelFamily> expert_kernels();
 std::vector<KernelFamily> balance_kernels();

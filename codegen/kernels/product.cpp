@@ -54,9 +54,8 @@ enum Slot {
   kOut,
   kLdOut,
   kResidual,
-  kLdResidual,  // with an epilogue only
-  kDropoutKeys,
-  kDropoutPlace  // with dropout only
+  kLdResidual,  // these four with an epilogue only
+  kMore         // keys and place of dropout, gamma, pointer and ld of each other branch: as far as there are any
 };
 // Rows by expert: `starts`, experts; they follow what there is of the above.
 constexpr int kStarts = 0, kExperts = 1;
@@ -99,6 +98,8 @@ struct ProductEmitter {
   std::optional<Dropout> dropout;
   bool by_expert;
   int64_t block_rows;  // by expert: greatest number of rows of a task
+  bool has_gamma;
+  int others;
   TileShape shape;
 
   Ptr fetch, start, panels, panel_a;  // scratch
@@ -113,6 +114,8 @@ struct ProductEmitter {
         slope(spec.attributes.text("slope", "")),
         by_expert(spec.attributes.flag("experts")),
         block_rows(spec.attributes.integer("block_rows", 0)),
+        has_gamma(spec.attributes.flag("gamma")),
+        others(static_cast<int>(spec.attributes.integer("others", 0))),
         shape(tile_shape(k.target(), k.real())) {
     if (spec.attributes.has("residual")) residual_scale = spec.attributes.real("residual");
     if (spec.attributes.has("dropout")) dropout.emplace(k, spec.attributes.real("dropout"));
@@ -268,20 +271,35 @@ struct ProductEmitter {
     });
   }
 
+  int gamma_slot() const { return dropout ? kMore + 2 : kMore; }
+
+  /// The branches before this one, left to right, and then this one.
+  Val with_other_branches(Val row, Lane lane, Val y) {
+    Val sum;
+    for (int i = 0; i < others; ++i) {
+      const int slot = gamma_slot() + (has_gamma ? 1 : 0) + 2 * i;
+      const Val other = k.load(k.at(k.pointer(slot), row * k.integer(slot + 1)), lane);
+      sum = sum ? sum + other : other;
+    }
+    return sum ? sum + y : y;
+  }
+
   /// What follows the product, on rows that have just been finished and are still in cache.
   void epilogue(const Block& block, Val row, Val height) {
-    const Val stream = dropout ? dropout->stream(k.integer(kDropoutPlace), k.index(0)) : Val();
+    const Val stream = dropout ? dropout->stream(k.integer(kMore + 1), k.index(0)) : Val();
     k.loop("epilogue", row, row + height, 1, [&](Val r) {
       DropoutRow keys;
-      if (dropout) keys = dropout->row(k.pointer(kDropoutKeys, ir::DType::I32), r, stream);
+      if (dropout) keys = dropout->row(k.pointer(kMore, ir::DType::I32), r, stream);
       const Ptr sums = k.at(c, r * k.integer(kLdc)), out = k.at(k.pointer(kOut), r * k.integer(kLdOut));
       k.vector_loop("column", block.columns.first, block.columns.last, [&](Lane lane) {
         Val y = k.load(sums, lane);
         if (!activation.empty()) y = activate(activation, y);
+        if (has_gamma) y = y * k.load(k.pointer(gamma_slot()), lane);
         if (dropout) y = dropout->apply(keys, lane, y);
         const auto x = [&] { return k.load(k.at(k.pointer(kResidual), r * k.integer(kLdResidual)), lane); };
         if (!slope.empty()) y = activation_gradient(slope, y, x());
         if (residual_scale) {
+          y = with_other_branches(r, lane, y);
           if (*residual_scale != 1.0) y = y * *residual_scale;
           y = x() + y;
         }
@@ -363,7 +381,7 @@ struct ProductEmitter {
 
   bool has_epilogue() const { return !activation.empty() || !slope.empty() || residual_scale || dropout; }
   int expert_slot(int slot) const {
-    return (dropout ? kDropoutPlace + 1 : has_epilogue() ? kLdResidual + 1 : kOut) + slot;
+    return (has_epilogue() ? gamma_slot() + (has_gamma ? 1 : 0) + 2 * others : kOut) + slot;
   }
 
   /// The whole block past the panels (form nt).
@@ -426,12 +444,14 @@ struct ProductEmitter {
 };
 
 /// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task, activation?, slope?,
-/// residual?, dropout?, experts?, block_rows}
+/// residual?, dropout?, gamma?, others?, experts?, block_rows}
 /// slots: C, A, B, bias (or null), M, N, K, ldc, lda, ldb, accumulate (1: C += ), row blocks, column blocks,
 /// parts, part stride. tasks = row blocks * column blocks * parts; part p of K goes to C + p * part stride.
 /// With `activation` (its kind), `slope` (its kind) or `residual` (a factor) also: out, ld of out, x, ld of
 /// x. Then out = x + factor * activation(C), each part where it is asked for, or out = activation'(x) * C;
 /// out may be C. With `dropout` (a probability) C or activation(C) is dropped first, by two more slots: keys, place.
+/// With `gamma` also a factor for each column, before dropout; with `others` = n the pointers and lds of n other
+/// branches: out = x + factor * (others + dropout(gamma * activation(C))).
 /// With `experts` the rows of A and C (tn: of A and B) are sorted by expert (ir/ops.def), and two slots more follow:
 /// starts, experts. Each expert's rows are multiplied by a B of its own, N * K elements after the one before, in blocks
 /// of up to block_rows; rows of no expert become zeros. tn: part p is expert p, whose rows are its K.

@@ -122,6 +122,43 @@ void eval_ActivationGrad(const EvalContext& c) {
 
 // ---- residual ----
 
+// scale_columns (x f[R,D], gamma f[D]) -> as x
+void infer_ScaleColumns(InferContext& c) {
+  if (!need(c, 0, "x", c.real, 1) || !need_type(c, 1, "gamma", {c.real, {c.operands[0]->width()}})) return;
+  c.results = {*c.operands[0]};
+}
+
+void eval_ScaleColumns(const EvalContext& c) {
+  const Tensor& x = need(c, 0);
+  for (int64_t r = 0; r < x.rows(); ++r)
+    for (int64_t d = 0; d < x.width(); ++d) c.results[0].row(r)[d] = x.row(r)[d] * need(c, 1)[d];
+}
+
+void gradient_ScaleColumns(GradientContext& c) {
+  if (!c.upstream().valid() || !(c.wanted(0) || c.wanted(1))) return;
+  const NodeId grad =
+      c.add(OpKind::ScaleColumnsGrad, {c.upstream(), c.operand(0), c.operand(1)}, {}, "dx");
+  for (uint32_t slot : {0u, 1u})
+    if (c.wanted(slot)) c.give(slot, {grad, slot});
+}
+
+// scale_columns_grad (dy f[R,D], x f[R,D], gamma f[D]) -> dx = dy * gamma, dgamma = sum of dy * x over rows
+void infer_ScaleColumnsGrad(InferContext& c) {
+  if (!need(c, 0, "dy", c.real, 1)) return;
+  const Type& dy = *c.operands[0];
+  const Type gamma{c.real, {dy.width()}};
+  if (need_type(c, 1, "x", dy) && need_type(c, 2, "gamma", gamma)) c.results = {dy, gamma};
+}
+
+void eval_ScaleColumnsGrad(const EvalContext& c) {
+  const Tensor& dy = need(c, 0);
+  for (int64_t r = 0; r < dy.rows(); ++r)
+    for (int64_t d = 0; d < dy.width(); ++d) {
+      c.results[0].row(r)[d] = dy.row(r)[d] * need(c, 2)[d];
+      c.results[1][d] += dy.row(r)[d] * need(c, 1).row(r)[d];
+    }
+}
+
 // residual (x, y...) {scale}: x + scale * (sum of the others, left to right)
 void infer_Residual(InferContext& c) {
   if (!need(c, 0, "x", c.real, 0)) return;

@@ -1,4 +1,4 @@
-// Products with a weight matrix: y = x W^T + b, and its three gradients.
+// Products with a weight matrix: y = x W^T + b, its three gradients, and the first of these as y = x W.
 #include "ir/ops/rules.h"
 
 namespace tfc::ir {
@@ -58,6 +58,14 @@ void eval_LinearDx(const EvalContext& c) {
   for (int64_t r = 0; r < dy.rows(); ++r)
     for (int64_t n = 0; n < dy.width(); ++n)
       for (int64_t k = 0; k < dx.width(); ++k) dx.row(r)[k] += dy.row(r)[n] * w.row(n)[k];
+}
+
+// With y = x W:   dx = dy W^T      dW = x^T dy
+void gradient_LinearDx(GradientContext& c) {
+  const Value dy = c.upstream();
+  if (!dy.valid()) return;
+  if (c.wanted(0)) c.give(0, {c.add(OpKind::Linear, {dy, c.operand(1)}, {}, "dx")});
+  if (c.wanted(1)) c.give(1, {c.add(OpKind::LinearDw, {c.operand(0), dy}, {}, "dw")});
 }
 
 // linear_dw (dy f[R,N], x f[R,K]) -> f[N,K]: dY^T X

@@ -25,4 +25,8 @@ ir::Graph derive_step(const ir::Module& module);
 ir::Graph derive_decode(const ir::Module& module, const ir::Graph& model);
 ir::Graph derive_encode(const ir::Module& module, const ir::Graph& model);
 
+/// Adds each adapter to its weight and clears its second matrix, in place; a graph without nodes where there
+/// is none.
+ir::Graph derive_merge(const ir::Module& module);
+
 }  // namespace tfc::passes

@@ -1,4 +1,4 @@
-// Tokens, positions and token types become the stack's first hidden states.
+// Tokens, positions and token types, or images, become the stack's first hidden states.
 #include "passes/expand/expander.h"
 
 namespace tfc::passes {
@@ -10,15 +10,17 @@ using ir::Value;
 Value Expander::embedding(NodeId id) {
   const ir::Attributes& set = attributes(id);
   const std::string name = block(id).name;
-  const int64_t d = module_.facts.integer("d_model");
+  const int64_t d = set.integer("dim", module_.facts.integer("d_model"));
   const Value mask = operand(id, 2);
   Value x = operand(id, 0);
   if (const std::string table = set.text("table", ""); !table.empty()) {
     const int64_t vocab = set.integer("vocab");
+    if (table == tied_) tied_projection_ = set.text("projection", "");
     const Value rows = parameter(table, {vocab, d}, initialiser_.table(vocab, d, table == tied_));
     x = add(OpKind::Embedding, {x, rows, mask}, {{"scale", set.real("scale", 1.0)}}, name + ".tokens");
   }
   const std::string position = set.text("position", "none");
+  if (set.integer("patch", 0) > 0) return finished_embedding(id, patches(id, x, position));
   const ir::Dim tokens = result.type(x).shape[1];
   if (position == "learned") {
     x = learned_positions(id, x);
@@ -31,11 +33,50 @@ Value Expander::embedding(NodeId id) {
         add(OpKind::Embedding, {operand(id, 1), table, mask}, {{"scale", 1.0}}, name + ".types");
     x = add(OpKind::Add, {x, rows}, {}, name + ".typed");
   }
+  return projected(id, finished_embedding(id, x));
+}
+
+/// From the width of the tables to that of the layers (Lan et al. 2020).
+Value Expander::projected(NodeId id, Value x) {
+  const std::string prefix = attributes(id).text("projection", "");
+  const int64_t d = module_.facts.integer("d_model"), in = width(x);
+  if (prefix.empty() || attributes(id).text("table", "").empty()) return x;
+  parameter(prefix + ".weight", {d, in}, initialiser_.matrix(d, in));
+  parameter(prefix + ".bias", {d}, initialiser_.bias(in));
+  return linear(x, prefix, true);
+}
+
+/// What follows the sum of the embeddings: norm and dropout.
+Value Expander::finished_embedding(NodeId id, Value x) {
+  const ir::Attributes& set = attributes(id);
   if (set.flag("norm")) {
     x = apply_norm(x, set.text("norm.prefix"), set.text("norm.type"), set.real("norm.eps"),
                    set.flag("norm.bias"));
   }
-  return dropped(x, set.real("dropout", 0.0), name + ".dropout");
+  return dropped(x, set.real("dropout", 0.0), block(id).name + ".dropout");
+}
+
+/// An image's patches through one product, the class token before them, and positions, whose table has a row
+/// for each (Dosovitskiy et al. 2021).
+Value Expander::patches(NodeId id, Value image, const std::string& position) {
+  const ir::Attributes& set = attributes(id);
+  const std::string name = block(id).name, prefix = "patch_emb";
+  const int64_t d = module_.facts.integer("d_model"), tokens = *set.dim("tokens").constant();
+  const Value pixels = add(OpKind::Patches, {image}, {{"size", set.integer("patch")}}, name + ".pixels");
+  const int64_t width = this->width(pixels);
+  parameter(prefix + ".weight", {d, width}, initialiser_.matrix(d, width));
+  parameter(prefix + ".bias", {d}, initialiser_.bias(width));
+  const Value x = linear(pixels, prefix, true);
+  const bool first = set.flag("class_token");
+  const Value token = first ? parameter("cls_token", {d}, initialiser_.table(1, d, false)) : Value{};
+  Value rows;
+  if (position == "learned") {
+    rows = parameter(set.text("pos_table"), {tokens, d}, initialiser_.table(tokens, d, false));
+  } else if (position == "sinusoidal") {
+    rows = sinusoid(tokens, d);
+  }
+  if (first) return add(OpKind::Prepend, {x, token, rows}, {}, name + ".placed");
+  return rows.valid() ? add(OpKind::AddRows, {x, rows}, {}, name + ".placed") : x;
 }
 
 /// Rows of the table in order, or, where positions are an input, looked up as tokens are.

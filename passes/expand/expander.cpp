@@ -3,6 +3,7 @@
 #include "ir/algorithms.h"
 #include "ir/check.h"
 #include "ir/dropout.h"
+#include "passes/expand/lora.h"
 
 namespace tfc::passes {
 
@@ -26,6 +27,8 @@ void Expander::run() {
   }
   for (NodeId id : order) {
     place_ = block(id).place;
+    shared_ = attributes(id).text("prefix", "");
+    layer_ = block(id).name;
     if (block(id).op == OpKind::Input) {
       if (block(id).results[0].dtype == module_.real) input(id);
     } else if (block(id).op == OpKind::BlockLoss) {
@@ -92,7 +95,13 @@ Value Expander::declared(const std::string& name, const ir::Dim& tokens) const {
 
 Value Expander::add(OpKind op, const std::vector<Value>& operands, ir::Attributes attributes,
                     std::string name) {
-  return {result.add(op, operands, std::move(attributes), std::move(name), place_), 0};
+  return {result.add(op, operands, std::move(attributes), own_name(std::move(name)), place_), 0};
+}
+
+std::string Expander::own_name(std::string name) const {
+  const bool named_by_block = shared_.starts_with("blocks.") || shared_.find(".blocks.") != std::string::npos;
+  if (named_by_block && name.starts_with(shared_)) name.replace(0, shared_.size(), layer_);
+  return name;
 }
 
 int64_t Expander::width(Value value) const {
@@ -149,8 +158,21 @@ Value Expander::parameter_node(const std::string& name, const std::vector<int64_
 }
 
 Value Expander::linear(Value x, const std::string& prefix, bool bias) {
-  return add(OpKind::Linear, {x, existing(prefix + ".weight"), bias ? existing(prefix + ".bias") : Value{}},
-             {}, prefix);
+  const Value w = existing(prefix + ".weight"), b = bias ? existing(prefix + ".bias") : Value{};
+  const Value y = add(OpKind::Linear, {x, w, b}, {}, prefix);
+  return is_lora_target(module_.lora, prefix) ? adapted(y, x, prefix) : y;
+}
+
+/// y + alpha/r (x A^T) B^T (Hu et al. 2021): two thin products, the second of which adds to y as it is made.
+/// The factor stands where there is least to multiply.
+Value Expander::adapted(Value y, Value x, const std::string& prefix) {
+  const int64_t rank = module_.lora.rank, in = width(x);
+  const Value a = parameter(prefix + ".lora_a", {rank, in}, lora_a_init(in));
+  const Value b = parameter(prefix + ".lora_b", {width(y), rank}, kZeros);
+  const Value down = add(OpKind::Linear, {x, a}, {}, prefix + ".lora_a");
+  const Value inner = add(OpKind::Scale, {down}, {{"factor", lora_scale(module_.lora)}}, prefix + ".lora");
+  const Value up = add(OpKind::Linear, {inner, b}, {}, prefix + ".lora_b");
+  return add(OpKind::Residual, {y, up}, {{"scale", 1.0}}, prefix + ".adapted");
 }
 
 Value Expander::dropout_keys(const ir::Type& rows) {

@@ -26,11 +26,15 @@ class Expander {
   // One method for each block (expand/<block>.cpp). `id` names the block; the return value is what replaces
   // its first result.
   ir::Value embedding(ir::NodeId id);
+  ir::Value patches(ir::NodeId id, ir::Value image, const std::string& position);
+  ir::Value projected(ir::NodeId id, ir::Value x);
+  ir::Value finished_embedding(ir::NodeId id, ir::Value x);
   ir::Value attention(ir::NodeId id);
   ir::Value ffn(ir::NodeId id);
   ir::Value experts(ir::NodeId id);  // an ffn with experts
   ir::Value norm(ir::NodeId id);
   ir::Value residual(ir::NodeId id);
+  ir::Value layer_scaled(ir::NodeId id, const std::vector<ir::Value>& branches);
   ir::Value linear_block(ir::NodeId id);
   ir::Value head(ir::NodeId id);
   void loss(ir::NodeId id);
@@ -47,6 +51,8 @@ class Expander {
 
   ir::Value add(ir::OpKind op, const std::vector<ir::Value>& operands, ir::Attributes attributes,
                 std::string name);
+  /// What a node that is named after its parameters is called: in a shared block, after its layer.
+  std::string own_name(std::string name) const;
   /// The parameter's node; the parameter is created when it is first asked for. `joined`: it follows the
   /// parameter created before it without a gap.
   ir::Value parameter(const std::string& name, const std::vector<int64_t>& shape, ir::Init init,
@@ -57,8 +63,9 @@ class Expander {
   /// one matrix; they are made when they are first asked for.
   ir::Value joined_parts(const std::string& prefix, int64_t experts, const std::vector<std::string>& parts,
                          const std::vector<int64_t>& shape, ir::Init init);
-  /// x W^T + b with existing parameters PREFIX.weight, PREFIX.bias.
+  /// x W^T + b with existing parameters PREFIX.weight, PREFIX.bias, and the adapter of a target.
   ir::Value linear(ir::Value x, const std::string& prefix, bool bias);
+  ir::Value adapted(ir::Value y, ir::Value x, const std::string& prefix);
   ir::Value existing(const std::string& name) const { return parameters_.at(name); }
   ir::Value apply_norm(ir::Value x, const std::string& prefix, const std::string& type, double eps,
                        bool bias);
@@ -90,7 +97,9 @@ class Expander {
   std::map<ir::NodeId, Head> heads_;                        // what the loss needs of a head, by block
   std::vector<ir::Value> balances_;                         // balancing losses of the experts
   std::string tied_;                                        // table that is also an output projection, or ""
+  std::string tied_projection_;                             // what makes the rows of that table D wide, or ""
   ir::Place place_;                                         // of the block in work
+  std::string shared_, layer_;                              // and where its parameters and its nodes are, if apart
 };
 
 }  // namespace tfc::passes

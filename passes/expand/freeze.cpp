@@ -11,8 +11,9 @@ namespace {
 
 using llvm::StringRef;
 
-constexpr StringRef kEmbedding[] = {"tok_emb",     "src_emb",     "tgt_emb",  "pos_emb",
-                                    "src_pos_emb", "tgt_pos_emb", "type_emb", "emb_norm"};
+constexpr StringRef kEmbedding[] = {"tok_emb",     "src_emb",      "tgt_emb",     "pos_emb",   "src_pos_emb",
+                                    "tgt_pos_emb", "type_emb",     "emb_norm",    "patch_emb", "cls_token",
+                                    "emb_proj",    "src_emb_proj", "tgt_emb_proj"};
 constexpr StringRef kFinalNorms[] = {"final_norm", "encoder.final_norm", "decoder.final_norm"};
 constexpr StringRef kWildcards = "*?[{";
 
@@ -78,6 +79,11 @@ std::vector<std::string> parts_of(const ir::Module& module) {
     const size_t word = name.find(layers);
     const std::string stack = name.take_front(word == StringRef::npos ? 0 : word + layers.size()).str();
     const StringRef number = name.drop_front(stack.size()).split('.').first;
+    if (const size_t shared = name.find("blocks."); shared != StringRef::npos) {  // "blocks.NAME" as a whole
+      const std::string block = name.take_front(name.find('.', shared + 7)).str();
+      if (std::find(parts.begin(), parts.end(), block) == parts.end()) parts.push_back(block);
+      continue;
+    }
     std::string part = is_in_any(kEmbedding, name) ? "embedding" : name.rsplit('.').first.str();
     if (!stack.empty()) part = stack + (number == "0" ? "0" : "0-" + number.str());
     const auto same = std::find_if(parts.begin(), parts.end(), [&](const std::string& known) {

@@ -12,10 +12,14 @@ using ir::Value;
 Value Expander::head(NodeId id) {
   const ir::Attributes& set = attributes(id);
   const std::string type = set.text("type"), name = block(id).name;
-  const Value x = operand(id, 0), mask = operand(id, 1);
+  const Value mask = operand(id, 1);
+  Value x = operand(id, 0);
   if (type == "none") return masked(x, mask, name + ".masked");
 
   const std::string prefix = set.text("prefix"), tied = set.text("tied", "");
+  // A table of factors: what counts as a token's vector is its row times the projection, both ways.
+  if (!tied.empty() && !tied_projection_.empty())
+    x = add(OpKind::LinearDx, {x, existing(tied_projection_ + ".weight")}, {}, prefix + ".narrowed");
   const int64_t out = set.integer("out"), d = width(x);
   Head& parts = heads_[id];
   parts.hidden =

@@ -23,6 +23,7 @@ Initialiser::Initialiser(const ir::Module& module) {
   if (name == "xavier") kind_ = Kind::Xavier;
   if (name == "torch") kind_ = Kind::Torch;
   TFC_CHECK(kind_ != Kind::Normal || name == "normal", "unknown init '" + name + "'");
+  zero_branches_ = module.facts.flag("zero_init");
   deviation_ = module.facts.real("init_std", 0.02);
   const int64_t layers = module.facts.integer("layers", 0) + module.facts.integer("encoder_layers", 0) +
                          module.facts.integer("decoder_layers", 0);
@@ -37,6 +38,7 @@ Init Initialiser::matrix(int64_t rows, int64_t columns) const {
 }
 
 Init Initialiser::residual_matrix(int64_t rows, int64_t columns) const {
+  if (zero_branches_) return kZeros;
   if (kind_ == Kind::Xavier || kind_ == Kind::Torch) return matrix(rows, columns);
   return {Init::Kind::Normal, residual_deviation_};
 }
@@ -44,6 +46,8 @@ Init Initialiser::residual_matrix(int64_t rows, int64_t columns) const {
 Init Initialiser::bias(int64_t fan_in) const {
   return kind_ == Kind::Xavier || kind_ == Kind::Torch ? by_fan_in(fan_in) : kZeros;
 }
+
+Init Initialiser::residual_bias(int64_t fan_in) const { return zero_branches_ ? kZeros : bias(fan_in); }
 
 Init Initialiser::attention_input(int64_t joint_rows, int64_t columns) const {
   if (kind_ == Kind::Xavier || kind_ == Kind::Torch) return xavier(joint_rows, columns);

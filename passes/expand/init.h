@@ -16,6 +16,9 @@ namespace tfc::passes {
 ///   torch    nn.Linear's defaults, weights and biases U(+-1/sqrt(fan_in)); attention as
 ///            nn.MultiheadAttention: q, k, v xavier_uniform as one matrix, o as nn.Linear, all its biases 0
 ///
+/// With `zero_init` the projections that write to the residual stream begin at zero, and so do their biases:
+/// a branch adds nothing at first (Goyal et al. 2017).
+///
 /// Norms begin at 1 and 0. For xavier and torch tables begin as nn.Embedding does, N(0, 1), but a table that
 /// is also the output projection begins as that projection's matrix: N(0, 1) would give logits of deviation
 /// sqrt(D).
@@ -26,6 +29,7 @@ class Initialiser {
   ir::Init matrix(int64_t rows, int64_t columns) const;           // up, gate, head, written linears
   ir::Init residual_matrix(int64_t rows, int64_t columns) const;  // down
   ir::Init bias(int64_t fan_in) const;
+  ir::Init residual_bias(int64_t fan_in) const;
   ir::Init attention_input(int64_t joint_rows, int64_t columns) const;  // q, k, v: the rows of all three
   ir::Init attention_output(int64_t rows, int64_t columns) const;       // o
   ir::Init attention_bias() const;
@@ -33,6 +37,7 @@ class Initialiser {
 
  private:
   enum class Kind : uint8_t { Normal, Gpt2, Xavier, Torch } kind_ = Kind::Normal;
+  bool zero_branches_;
   double deviation_;
   double residual_deviation_;
 };

@@ -28,7 +28,7 @@ Value Expander::ffn(NodeId id) {
   if (gated && bias) parameter(prefix + ".gate.bias", {f}, initialiser_.bias(d));
   if (bias) parameter(prefix + ".up.bias", {f}, initialiser_.bias(d), gated);
   parameter(prefix + ".down.weight", {d, f}, initialiser_.residual_matrix(d, f));
-  if (bias) parameter(prefix + ".down.bias", {d}, initialiser_.bias(f));
+  if (bias) parameter(prefix + ".down.bias", {d}, initialiser_.residual_bias(f));
 
   Value inner;
   if (gated) {
@@ -60,12 +60,28 @@ Value Expander::norm(NodeId id) {
 
 Value Expander::residual(NodeId id) {
   std::vector<Value> operands;
+  const std::string name = block(id).name;
   const double p = attributes(id).real("dropout", 0.0);
+  const bool scaled = attributes(id).has("gamma"), one = blocks_.operand_count(id) == 2;
   for (uint32_t slot = 0; slot < blocks_.operand_count(id); ++slot) {
     const Value term = operand(id, slot);
-    operands.push_back(slot == 0 ? term : dropped(term, p, block(id).name + ".dropout"));
+    const bool drops_later = slot == 0 || (scaled && one);
+    operands.push_back(drops_later ? term : dropped(term, p, name + ".dropout"));
   }
-  return add(OpKind::Residual, operands, {{"scale", attributes(id).real("scale", 1.0)}}, block(id).name);
+  if (scaled) operands = {operands[0], layer_scaled(id, {operands.begin() + 1, operands.end()})};
+  if (scaled && one) operands[1] = dropped(operands[1], p, name + ".dropout");
+  return add(OpKind::Residual, operands, {{"scale", attributes(id).real("scale", 1.0)}}, name);
+}
+
+/// LayerScale (Touvron et al. 2021). Dropout comes after it where it can, for then a product takes both along.
+Value Expander::layer_scaled(NodeId id, const std::vector<Value>& branches) {
+  const std::string name = block(id).name;
+  Value sum = branches[0];
+  for (size_t i = 1; i < branches.size(); ++i)
+    sum = add(OpKind::Add, {sum, branches[i]}, {}, name + ".branches");
+  const Value gamma = parameter(attributes(id).text("prefix") + ".gamma", {width(sum)},
+                                {ir::Init::Kind::Constant, attributes(id).real("gamma")});
+  return add(OpKind::ScaleColumns, {sum, gamma}, {}, name + ".scaled");
 }
 
 Value Expander::linear_block(NodeId id) {

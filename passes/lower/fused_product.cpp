@@ -1,5 +1,5 @@
-// linear and linear_dx, and what follows them on the same elements: activation, dropout, slope of an
-// activation, residual.
+// linear and linear_dx, and what follows them on the same elements: activation, LayerScale, dropout,
+// slope of an activation, residual.
 #include "passes/lower/fused.h"
 #include "passes/lower/product_plan.h"
 
@@ -38,10 +38,17 @@ Value read_epilogue(Lowering& l, const FusedBody& body, Value product_result, Pr
     product.x = l.locate(body.outer_operand(slope, 1));
     last = {slope, 0};
   }
+  if (const NodeId scaled = body.find(OpKind::ScaleColumns); scaled.valid())
+    product.gamma = l.pointer(body.outer_operand(scaled, 1));
   const NodeId residual = body.find(OpKind::Residual), add = body.find(OpKind::Add);
   if (const NodeId sum = residual.valid() ? residual : add; sum.valid()) {
     product.residual_scale = residual.valid() ? body.graph.node(sum).attributes.real("scale") : 1.0;
     product.x = l.locate(other_term(body, sum));
+    for (uint32_t slot = 1; slot < body.graph.operand_count(sum) && body.graph.operand_count(sum) > 2;
+         ++slot) {
+      const Value other = body.outer_operand(sum, slot);
+      if (other.valid()) product.others.push_back(l.locate(other));
+    }
     last = {sum, 0};
   }
   return last;

@@ -13,17 +13,7 @@ using ir::Dim;
 using ir::Type;
 using ir::Value;
 
-constexpr int64_t kGradientRows = 32;   // rows whose parameter gradients make one partial sum
 constexpr int64_t kCombineColumns = 64;
-
-/// out = partials added in order; nobody's when the gradient is not read.
-void combine(Lowering& l, Value result, Arg partials, const Dim& count, int64_t D) {
-  if (!l.used(result)) return;
-  l.call(kernel_call(l, "sum_partials", {{"columns", kCombineColumns}}, (D + kCombineColumns - 1) / kCombineColumns,
-                     {Lowering::integer(count), l.pointer(result), std::move(partials), Lowering::integer(D),
-                      Lowering::integer(2 * D)},
-                     count * D, count * D));
-}
 
 /// The node itself: layer_norm or rms_norm.
 void lower_norm(Lowering& l, const std::string& kind, uint32_t rstd_result) {
@@ -58,6 +48,14 @@ void lower_norm_grad(Lowering& l, const std::string& kind) {
 
 }  // namespace
 
+void sum_partials(Lowering& l, Value gradient, Arg partials, const Dim& count, int64_t D, int64_t stride) {
+  if (!l.used(gradient)) return;
+  l.call(kernel_call(l, "sum_partials", {{"columns", kCombineColumns}}, (D + kCombineColumns - 1) / kCombineColumns,
+                     {Lowering::integer(count), l.pointer(gradient), std::move(partials), Lowering::integer(D),
+                      Lowering::integer(stride)},
+                     count * D, count * D));
+}
+
 void call_norm(Lowering& l, const NormCall& call) {
   const int64_t D = static_width(call.type), chunk = std::max<int64_t>(1, rows_per_task(D));
   const int64_t added = static_cast<int64_t>(call.added.size());
@@ -91,12 +89,12 @@ void call_norm(Lowering& l, const NormCall& call) {
 
 void call_norm_grad(Lowering& l, const NormGradCall& call) {
   const int64_t D = static_width(call.type), element = ir::dtype_bytes(l.module().real);
-  const Dim rows = call.type.rows(), elements = call.type.elements(), tasks = ceildiv(rows, kGradientRows);
+  const Dim rows = call.type.rows(), elements = call.type.elements(), tasks = ceildiv(rows, kPartialRows);
   const bool parameters = l.used(call.dgamma) || l.used(call.dbeta);
   const Arg partials = parameters ? l.temporary("partials", 2 * D * element * tasks) : l.pointer(Value{});
   Attributes settings{{"kind", call.kind},
                       {"width", D},
-                      {"chunk", kGradientRows},
+                      {"chunk", kPartialRows},
                       {"dx", call.dx.pointer.index >= 0},
                       {"parameters", parameters}};
   std::vector<Arg> args = {Lowering::integer(rows), call.dx.pointer, call.dy.pointer, call.x.pointer, call.gamma,
@@ -115,8 +113,8 @@ void call_norm_grad(Lowering& l, const NormGradCall& call) {
   l.call(kernel_call(l, "norm_grad", std::move(settings), tasks, std::move(args), 14 * elements,
                      (call.added ? 4 : 3) * elements));
   if (!parameters) return;
-  combine(l, call.dgamma, partials, tasks, D);
-  combine(l, call.dbeta, Lowering::advance(partials, D * element), tasks, D);
+  sum_partials(l, call.dgamma, partials, tasks, D, 2 * D);
+  sum_partials(l, call.dbeta, Lowering::advance(partials, D * element), tasks, D, 2 * D);
 }
 
 void lower_LayerNorm(Lowering& l) { lower_norm(l, "layer", 2); }

@@ -8,6 +8,13 @@
 
 namespace tfc::passes {
 
+/// Rows whose contributions to a parameter's gradient make one partial sum.
+inline constexpr int64_t kPartialRows = 32;
+
+/// A gradient f[D] = `count` partial sums, `stride` elements apart, added in order; nothing where nobody reads it.
+void sum_partials(Lowering& l, ir::Value gradient, ir::Arg partials, const ir::Dim& count, int64_t D,
+                  int64_t stride);
+
 /// y = norm(x), or with `added` terms: sum = x + scale * (their sum), y = norm(sum).
 struct NormCall {
   std::string kind;  // layer | rms

@@ -139,6 +139,16 @@ void add_epilogue(ir::Record& record, const Product& product) {
   record.args.push_back(reads_x ? product.x.pointer : null_pointer());
   record.args.push_back(Lowering::integer(product.x.stride));
   add_dropout(record.kernel.attributes, record.args, "dropout", product.dropout);
+  if (product.gamma.index >= 0) {
+    record.kernel.attributes.set("gamma", true);
+    record.args.push_back(product.gamma);
+  }
+  if (product.others.empty()) return;
+  record.kernel.attributes.set("others", static_cast<int64_t>(product.others.size()));
+  for (const Location& other : product.others) {
+    record.args.push_back(other.pointer);
+    record.args.push_back(Lowering::integer(other.stride));
+  }
 }
 
 void add_experts(ir::Record& record, const Product& product) {

@@ -30,19 +30,21 @@ struct Product {
   /// rows of A and B make a C of their own. Then m, of tn k, counts all rows.
   std::optional<ExpertRows> experts;
 
-  // out = x + scale * dropout(activation(C)), each part where it is asked for, or out = slope'(x) * dropout(C); out
-  // may be C.
+  // out = x + scale * (others + dropout(gamma * activation(C))), each part where it is asked for, or
+  // out = slope'(x) * dropout(C); out may be C. gamma has a factor for each column.
   std::string activation, slope;
   std::optional<DropoutCall> dropout;
   std::optional<double> residual_scale;
+  ir::Arg gamma = null_pointer();
+  std::vector<Location> others;  // added left to right
   Location out, x;
 };
 
 /// Calls the product's kernel, and for a long `k` of a small result the sum of its parts.
 void lower_product(Lowering& lowering, const Product& product);
 
-/// out[n] (+)= column sums of dy [rows, n], as the attributes of a column_sum node say. In a loop `rows` are those of
-/// one iteration and `greatest_rows` of any.
+/// out[n] (+)= column sums of dy [rows, n], as the attributes of a column_sum node say. In a loop `rows` are
+/// those of one iteration and `greatest_rows` of any.
 void lower_column_sum(Lowering& lowering, const ir::Attributes& attributes, ir::Arg out, const Location& dy,
                       const ir::Dim& rows, const ir::Dim& greatest_rows, const ir::Dim& accumulate);
 

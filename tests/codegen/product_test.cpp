@@ -253,6 +253,36 @@ TEST_P(ProductTest, ActivationAndResidual) {
   }
 }
 
+// out = x + 0.5 * ((a + b) + gamma * C): LayerScale's factors, and the branches before this one.
+TEST_P(ProductTest, FactorsOfColumnsAndOtherBranches) {
+  for (int64_t m : {1, 20}) {
+    for (int64_t n : {1, 17, 100}) {
+      Case test{"nt", GetParam(), m, n, 40};
+      Operands<float> o(test);
+      Matrix<float> x(m, n, 2), out(m, n, 1), gamma(1, n), a(m, n, 3), b(m, n);
+      x.fill(9), gamma.fill(10), a.fill(11), b.fill(12);
+      const int64_t column_blocks = (n + kColumns - 1) / kColumns;
+      const ir::Attributes attributes = {{"f", std::string("f32")}, {"form", std::string("nt")},
+                                         {"depth", kDepth},         {"columns", kColumns},
+                                         {"residual", 0.5},         {"gamma", true},
+                                         {"others", int64_t{2}}};
+      kernel("product", attributes, GetParam())
+          .run({o.c.data,      o.a.data,   o.b.data,   nullptr,    m,          n,
+                test.k,        o.c.stride, o.a.stride, o.b.stride, 0,          1,
+                column_blocks, 1,          0,          out.data,   out.stride, x.data,
+                x.stride,      gamma.data, a.data,     a.stride,   b.data,     b.stride},
+               column_blocks, scratch_bytes(m, sizeof(float)));
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const float sum = (a.at(i, j) + b.at(i, j)) + gamma.at(0, j) * o.c.at(i, j);
+          ASSERT_EQ(out.at(i, j), x.at(i, j) + 0.5f * sum) << test.text();
+        }
+        ASSERT_EQ(out.data[static_cast<size_t>(i * out.stride + n)], 77.0f) << "wrote past the row";
+      }
+    }
+  }
+}
+
 TEST_P(ProductTest, PartsOfALongReduction) {
   Case test{"tn", GetParam(), 20, 40, 300};
   test.parts = 3;

@@ -81,6 +81,10 @@ std::vector<OpCase> embedding_cases(OpKind op) {
     }
     case OpKind::MaskRows:
       return {{op, {real({2, 3, 5}), real_tokens}}};
+    case OpKind::Patches:
+      return {{op, {real({2, 3, 4, 6})}, {{"size", int64_t{2}}}}, {op, {real({1, 1, 3, 3})}, {{"size", int64_t{3}}}}};
+    case OpKind::Prepend:
+      return {{op, {real({2, 3, 5}), real({5}), real({4, 5})}}, {op, {real({3, 1, 2}), real({2})}}};
     default:
       return {};
   }
@@ -93,6 +97,8 @@ std::vector<OpCase> elementwise_cases(OpKind op) {
       return {{op, {real({2, 3, 5}), real({2, 3, 5})}}};
     case OpKind::Scale:
       return {{op, {real({3, 7})}, {{"factor", -0.7}}}};
+    case OpKind::ScaleColumns:
+      return {{op, {real({2, 3, 5}), real({5})}}, {op, {real({3, 1}), real({1})}}};
     case OpKind::Activation: {
       std::vector<OpCase> cases;
       for (const char* kind : {"relu", "gelu", "gelu_tanh", "silu"})
@@ -286,6 +292,8 @@ std::vector<OpCase> cases_of(OpKind op) {
   switch (op) {
     case OpKind::Linear:
       return {{op, {real({2, 3, 5}), real({7, 5}), real({7})}}, {op, {real({3, 1}), real({2, 1})}}};
+    case OpKind::LinearDx:
+      return {{op, {real({2, 3, 5}), real({5, 7})}}, {op, {real({3, 1}), real({1, 2})}}};
     case OpKind::LayerNorm:
       return {{op, {real({2, 3, 5}), real({5}), real({5})}, {{"eps", 1e-5}}},
               {op, {real({3, 7}), real({7})}, {{"eps", 1e-3}}},

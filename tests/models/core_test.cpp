@@ -75,7 +75,7 @@ class CoreRun {
     const Results expected = session_.vjp(call_, guarded_.grad_output);
     std::deque<Guarded> outputs;
     void* pointers[4] = {};
-    for (const char* name : {"vjp grad_x", "vjp grad_src", "vjp grad_tgt", "vjp grad_memory"}) {
+    for (const char* name : {"vjp grad_x", "vjp grad_src", "vjp grad_tgt", "vjp grad_memory", "vjp grad_image"}) {
       if (!expected.count(name)) continue;
       const size_t number = outputs.size();
       pointers[number] = outputs.emplace_back(expected.at(name).size()).data();
@@ -85,7 +85,7 @@ class CoreRun {
     });
     EXPECT_TRUE(core->grads.copy() == session_.block(TC_BLOCK_GRADIENTS));
     size_t number = 0;
-    for (const char* name : {"vjp grad_x", "vjp grad_src", "vjp grad_tgt", "vjp grad_memory"}) {
+    for (const char* name : {"vjp grad_x", "vjp grad_src", "vjp grad_tgt", "vjp grad_memory", "vjp grad_image"}) {
       if (!expected.count(name)) continue;
       EXPECT_TRUE(outputs[number++].copy() == expected.at(name)) << name;
     }

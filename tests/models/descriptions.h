@@ -22,6 +22,8 @@ std::vector<Case> training_cases();
 std::vector<Case> dropout_cases();
 std::vector<Case> attention_cases();
 std::vector<Case> moe_cases();
+std::vector<Case> vision_cases();
+std::vector<Case> sharing_cases();
 const Case& case_named(const std::string& name);
 
 }  // namespace tfc::models

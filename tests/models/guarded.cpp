@@ -44,6 +44,7 @@ GuardedCall::GuardedCall(const Session& session, const Call& call) : batch(call.
   replace(batch.tgt, own * (float_tgt ? hidden : 4));
   replace(batch.src, source * (float_src ? hidden : 4));
   replace(batch.memory, source * hidden);
+  replace(batch.image, batch.B * info.image[0] * info.image[1] * info.image[2] * info.real_bytes);
   replace(batch.mask, own);
   replace(batch.src_mask, source);
   replace(batch.lengths, batch.B * 4);

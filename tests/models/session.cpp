@@ -148,7 +148,7 @@ Results Session::vjp(const tc_batch& batch, const void* grad_output, bool traini
   Results results;
   void* pointers[4] = {};
   int count = 0;
-  for (const char* name : {"grad_x", "grad_src", "grad_tgt", "grad_memory"}) {
+  for (const char* name : {"grad_x", "grad_src", "grad_tgt", "grad_memory", "grad_image"}) {
     if (!compiled.joint.entry("vjp")->graph.output(name).valid()) continue;
     Bytes& bytes = results[std::string("vjp ") + name];
     bytes.assign(output_bytes("vjp", name, batch), 0xa5);

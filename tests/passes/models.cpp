@@ -65,6 +65,8 @@ struct Builder {
     ir::Attributes attributes = experts();
     for (const auto& [key, value] : layer_attributes(prefix, memory.valid(), depth, causal).entries())
       attributes.set(key, value);
+    if (model.gamma != 0) attributes.set("residual.gamma", model.gamma);
+    if (!model.shared.empty()) attributes.set("weights", model.shared);
     return node(OpKind::BlockLayer, prefix, {hidden(tokens)}, {x, memory, mask, memory_mask},
                 std::move(attributes));
   }

@@ -27,6 +27,8 @@ struct Model {
   double embedding_scale = 1.0, residual_scale = 1.0, smoothing = 0.0;
   bool tie = true, mask = false, bias = true, embedding_norm = false, head_bias = false;
   bool memory_input = false;  // encoder-decoder without an encoder
+  double gamma = 0;           // LayerScale; 0: none
+  std::string shared = "";    // "blocks.NAME": where the parameters of all layers are
 };
 
 /// The module in phase blocks, in float64.

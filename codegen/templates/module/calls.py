@@ -43,8 +43,10 @@ class _Calls:
         self._call(_api.logprobs, given, output.ctypes.data)
         return output
 
-    def workspace_bytes(self, entry, B, T, S=None):
+    def workspace_bytes(self, entry, B, T=None, S=None):
         """Exact bytes of this session's workspace for a call of that size, before anything runs. entry: see ENTRIES."""
+        if T is None and IMAGE:
+            T = MAX_SEQ
         if entry not in ENTRIES:
             raise ValueError(f"entry is {entry!r}, expected one of {', '.join(ENTRIES)}")
         sizes = [_integer(n, v, 1, 2 ** 31 - 1) for n, v in (("B", B), ("T", T), ("S", T if S is None else S))]

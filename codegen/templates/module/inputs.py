@@ -4,19 +4,20 @@
 
 _CONVERSIONS = {"tokens": _ids, "types": _ids, "lengths": _ids, "src_lengths": _ids, "targets": _ids,
                 "positions": _ids, "src_positions": _ids, "documents": _ids, "src_documents": _ids, "prefix": _ids,
-                "mask": _mask, "src_mask": _mask, "x": _reals, "memory": _reals,
+                "mask": _mask, "src_mask": _mask, "x": _reals, "memory": _reals, "image": _reals,
                 "src": _reals if SRC_VOCAB == 0 else _ids, "tgt": _reals if VOCAB == 0 else _ids}
 _SHAPES = {"tokens": "BT", "x": "BTD", "src": "BS" if SRC_VOCAB else "BSD", "tgt": "BT" if VOCAB else "BTD",
-           "memory": "BSD", "types": "BT", "mask": "BT", "src_mask": "BS", "lengths": "B", "src_lengths": "B",
-           "positions": "BT", "src_positions": "BS", "documents": "BT", "src_documents": "BS", "prefix": "B",
-           "targets": "B" if HEAD == "classifier" else "BT"}
+           "memory": "BSD", "image": "Bchw", "types": "BT", "mask": "BT", "src_mask": "BS", "lengths": "B",
+           "src_lengths": "B", "positions": "BT", "src_positions": "BS", "documents": "BT", "src_documents": "BS",
+           "prefix": "B", "targets": "B" if HEAD == "classifier" else "BT"}
+_FIXED = {"D": D_MODEL, "O": OUT_WIDTH, **dict(zip("chw", IMAGE))}  # sizes that no call changes, by letter
 
 
 class _Inputs:
     """One call's arrays, converted and of matching shapes; `batch` points into them."""
 
     def __init__(self, call, positional, named, expected=INPUTS, optional=OPTIONAL_INPUTS):
-        self.arrays, self.sizes = {}, {}
+        self.arrays, self.sizes = {}, {"T": MAX_SEQ} if IMAGE else {}  # patches settle T
         given = self.bind(call, positional, named, expected, optional)
         for name, value in given.items():
             array = _CONVERSIONS[name](name, value)
@@ -59,7 +60,7 @@ class _Inputs:
     def match(self, name, shape):
         """The first array to mention a letter gives its size; the others must agree."""
         letters = _SHAPES[name]
-        expected = [D_MODEL if c == "D" else self.sizes.get(c, c) for c in letters]
+        expected = [_FIXED.get(c, self.sizes.get(c, c)) for c in letters]
         if len(shape) != len(letters) or any(e not in (c, n) for c, e, n in zip(letters, expected, shape)):
             raise ValueError(f"{name} has shape {list(shape)}, expected [{','.join(map(str, expected))}]")
         for letter, size in zip(letters, shape):
@@ -68,7 +69,7 @@ class _Inputs:
             self.sizes[letter] = size
 
     def shape(self, letters):
-        return tuple(OUT_WIDTH if c == "O" else D_MODEL if c == "D" else self.sizes[c] for c in letters)
+        return tuple(_FIXED[c] if c in _FIXED else self.sizes[c] for c in letters)
 
 
 def _pointers(arrays):

@@ -114,6 +114,7 @@ class _Api(ctypes.Structure):
         ("threads", _function(_int, _pointer)),
         ("profile", _function(_int64, _pointer, _int, _pointer, _int64)),
         ("head_info", _function(_int, ctypes.c_int32, _pointer)),
+        ("merge_lora", _function(_int, _pointer)),
     ]
 
 

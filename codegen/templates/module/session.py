@@ -71,6 +71,8 @@ if KIND == "encoder":
     _REMOVED.update(dict.fromkeys(("reset_cache", "decode", "cache_lengths"), "an encoder has no cache"))
 if KIND == "encoder" or HEAD != "lm":
     _REMOVED["generate"] = "it predicts no tokens"
+if "merge" not in ENTRIES:
+    _REMOVED["merge_lora"] = "it has no low-rank adapters"
 if "step" not in ENTRIES:
     _REMOVED.update(dict.fromkeys(("grads", "backward", "accumulate", "vjp", "step", "train_step", "zero_grad"),
                                   _LEFT_OUT + "infer"))

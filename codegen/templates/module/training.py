@@ -39,6 +39,10 @@ class _Training:
         """Clears the gradients, and the count of targets behind them."""
         self._call(_api.zero_grad)
 
+    def merge_lora(self):
+        """Adds each low-rank adapter to its weight and clears its B: the same outputs but for rounding."""
+        self._call(_api.merge_lora)
+
     def vjp(self, grad_output, *inputs, training=False, **named):
         """Gradients of sum(output * grad_output): of the float inputs as a dict, of the parameters in `grads`."""
         given = _Inputs("vjp", inputs, named)
@@ -46,7 +50,7 @@ class _Training:
         expected = given.shape("BO" if HEAD == "classifier" else "BTO")
         if upstream.shape != expected:
             raise ValueError(f"grad_output has shape {list(upstream.shape)}, expected {list(expected)}")
-        floats = [n for n in ("x", "src", "tgt", "memory") if n in INPUTS and _CONVERSIONS[n] is _reals]
+        floats = [n for n in ("x", "src", "tgt", "memory", "image") if n in INPUTS and _CONVERSIONS[n] is _reals]
         results = {n: _out(given.arrays[n].shape) for n in floats}
         self._call(_api.vjp, given, int(bool(training)), _pointers([upstream]),
                    _pointers(list(results.values())))

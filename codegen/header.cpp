@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/heads.h"
+
 extern "C" const char tfc_text_api_h[];
 extern "C" const uint64_t tfc_text_api_h_size;
 
@@ -31,8 +33,8 @@ constexpr Function kCore[] = {
 };
 
 /// What trains: not declared where the library was compiled without (--functions=infer).
-constexpr std::string_view kTraining[] = {"backward",  "accumulate", "vjp",      "step",     "train_step",
-                                          "zero_grad", "core_train", "core_vjp", "core_step"};
+constexpr std::string_view kTraining[] = {"backward",  "accumulate", "vjp",        "step",     "train_step",
+                                          "zero_grad", "core_train", "core_vjp", "core_vjp_heads", "core_step"};
 
 /// Entries in the order of TC_ENTRY_*, with the vocabulary's names.
 constexpr std::string_view kEntries[] = {"infer", "last", "loss",   "logprobs", "train",
@@ -156,7 +158,11 @@ void HeaderWriter::parameters() {
 void HeaderWriter::enumerations() {
   const std::string& name = module_.name;
   line("/* Heads: the order of outputs, targets and grad_outputs. */");
-  line(formatv("enum {{ {0}_HEAD_{1}, {0}_HEAD_COUNT };", name, upper(module_.facts.text("head"))).str());
+  std::string heads;
+  for (const ir::HeadFacts& head : ir::heads_of(module_.facts)) {
+    heads += formatv("{0}_HEAD_{1}, ", name, head.name.empty() ? upper(head.type) : head.name).str();
+  }
+  line(formatv("enum {{ {0}{1}_HEAD_COUNT };", heads, name).str());
   line("/* The entries that this library has. */");
   std::string entries;
   for (std::string_view entry : kEntries) {
@@ -199,7 +205,9 @@ void HeaderWriter::functions() {
                " * there is none), decode_workspace_bytes with any capacity. core_train adds to core.grads: "
                "gradients of the\n"
                " * summed loss, or of the mean; core_step takes its divisor from settings.count, and `step` "
-               "from 1 on. */",
+               "from 1 on.\n"
+               " * sum and count have a number for each head; of several heads the loss is the sum of loss_weight * sum\n"
+               " * (or loss_weight * sum / count, the mean), and outputs are those of the functions that end in _heads. */",
                name)
            .str());
   for (const Function& function : kCore) declare(function);

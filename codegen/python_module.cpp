@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/heads.h"
+
 extern "C" const char tfc_text_module_py[];
 extern "C" const uint64_t tfc_text_module_py_size;
 
@@ -83,6 +85,17 @@ std::string parameters(const ir::Module& module) {
   return text + "]";
 }
 
+/// One line for each: name, type, loss, whether its rows are tokens, width.
+std::string heads(const ir::Attributes& facts) {
+  std::string text = "[\n";
+  for (const ir::HeadFacts& head : ir::heads_of(facts)) {
+    text += formatv("    (\"{0}\", \"{1}\", \"{2}\", {3}, {4}),\n", head.name, head.type, head.loss,
+                    head.per_token ? "True" : "False", head.out)
+                .str();
+  }
+  return text + "]";
+}
+
 std::string constants(const ir::Module& module, uint64_t build_id) {
   const ir::Attributes& facts = module.facts;
   const int64_t vocab = facts.integer("vocab", 0);
@@ -107,6 +120,9 @@ std::string constants(const ir::Module& module, uint64_t build_id) {
   }
   line("IMAGE", tuple(image));
   line("INPUTS", quoted_tuple(required_inputs(facts)));
+  line("HEADS", heads(facts));
+  line("MAIN_HEAD", std::to_string(ir::main_head(ir::heads_of(facts))));
+  line("WEIGHTS", facts.flag("weights") ? "True" : "False");
   line("OPTIONAL_INPUTS", quoted_tuple(optional_inputs(facts)));
   line("ENTRIES", entries(module));
   line("PARAMETERS", parameters(module) + "  # name, shape, frozen");

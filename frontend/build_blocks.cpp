@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/resolved_toml.h"
+#include "ir/heads.h"
 
 namespace tfc::frontend {
 namespace {
@@ -113,7 +114,7 @@ class BlockBuilder {
     inputs.mask = mask_input("mask", Symbol::T);
     const Value x = embedding("embedding", ids, types, inputs.mask, "tok_emb.weight", "pos_emb.weight",
                               d_.model.vocab, own_tokens());
-    head_and_loss(stack(x, d_.layers, inputs), inputs.mask, "tok_emb.weight");
+    heads(stack(x, d_.layers, inputs), inputs.mask, "tok_emb.weight");
   }
 
   void two_stacks() {
@@ -135,7 +136,7 @@ class BlockBuilder {
     const std::string table = apart ? "tgt_emb.weight" : "tok_emb.weight";
     const Value x = embedding("decoder.embedding", target, {}, decoder.mask, table,
                               apart ? "tgt_pos_emb.weight" : "pos_emb.weight", d_.model.vocab, Symbol::T);
-    head_and_loss(stack(x, d_.decoder_layers, decoder), decoder.mask, table);
+    heads(stack(x, d_.decoder_layers, decoder), decoder.mask, table);
   }
 
   Value embedding(const std::string& name, Value ids, Value types, Value mask, const std::string& table,
@@ -171,12 +172,14 @@ class BlockBuilder {
 
   Value stack(Value x, const std::vector<Layer>& layers, const StackInputs& inputs) {
     const auto depth = static_cast<int64_t>(layers.size());
+    layer_outputs_.clear();
     for (int64_t i = 0; i < depth; ++i) {
       const Layer& layer = layers[static_cast<size_t>(i)];
       const std::string name = inputs.prefix + "layers." + std::to_string(i);
       const std::string weights = layer.shared ? inputs.prefix + "blocks." + layer.block : name;
       x = layer.written_out ? written_out(x, layer, name, weights, inputs)
                             : ordinary(x, layer, name, weights, depth, inputs);
+      layer_outputs_.push_back(x);
     }
     return final_norm(x, inputs, depth);
   }
@@ -192,28 +195,46 @@ class BlockBuilder {
                std::move(attributes));
   }
 
-  void head_and_loss(Value x, Value mask, const std::string& table) {
-    const HeadSettings& head = d_.head;
-    Type result = hidden(own_tokens());
-    if (head.type == "lm") result.shape[2] = d_.model.vocab;
-    if (head.type == "classifier") result.shape = {Symbol::B, head.classes};
-    const Value output = add(OpKind::BlockHead, "head", d_.places.head, {result}, {x, mask},
-                             {{"type", head.type},
-                              {"prefix", std::string("head")},
-                              {"out", out_width()},
-                              {"bias", head.bias},
-                              {"tied", head.type == "lm" && d_.embedding.tie ? table : std::string()},
-                              {"pool", head.pool}});
-    graph_.outputs.push_back({"output", output});
-    if (!d_.has_loss()) return;
-    const bool per_token = head.type == "lm";
-    const ir::Shape shape = per_token ? ir::Shape{Symbol::B, own_tokens()} : ir::Shape{Symbol::B};
-    const Value targets = input("targets", DType::I32, shape);
+  void heads(Value end, Value mask, const std::string& table) {
+    const std::vector<ir::HeadFacts> facts = head_facts();
+    for (size_t i = 0; i < facts.size(); ++i) {
+      const HeadSettings& settings = d_.heads[i];
+      const Value x = settings.from < 0 ? end : layer_outputs_[static_cast<size_t>(settings.from)];
+      const Value output = head(settings, facts[i], x, mask, table);
+      graph_.outputs.push_back({facts[i].named("output"), output});
+      if (settings.has_loss()) loss(settings, facts[i], output);
+    }
+  }
+
+  Value head(const HeadSettings& head, const ir::HeadFacts& facts, Value x, Value mask, const std::string& table) {
+    const NormSettings& norm = d_.defaults.norm;
+    ir::Attributes attributes{{"type", head.type},     {"prefix", facts.named("head")},
+                              {"out", facts.out},      {"bias", head.bias},
+                              {"tied", head.tie ? table : std::string()}, {"pool", head.pool}};
+    if (head.type == "mlm") add_all(attributes, "norm.", norm_attributes(norm));
+    return add(OpKind::BlockHead, facts.named("head"), head.place, {{real_, rows(facts, facts.out)}}, {x, mask},
+               std::move(attributes));
+  }
+
+  void loss(const HeadSettings& head, const ir::HeadFacts& facts, Value output) {
+    const bool classes = facts.has_class_targets();
+    const Value targets = input(facts.named("targets"), classes ? DType::I32 : real_, rows(facts, classes ? 0 : facts.out));
+    const Value weights = d_.inputs.weights ? input(facts.named("weights"), real_, rows(facts, 0)) : Value{};
     const Type scalar{DType::F64, {}};
-    const Value loss = add(OpKind::BlockLoss, "loss", d_.places.loss, {scalar, scalar}, {output, targets},
-                           {{"ignore_index", d_.loss.ignore_index}, {"smoothing", d_.loss.label_smoothing}});
-    graph_.outputs.push_back({"loss.sum", loss});
-    graph_.outputs.push_back({"loss.count", {loss.node, 1}});
+    ir::Attributes attributes{{"ignore_index", head.ignore_index}, {"smoothing", head.label_smoothing}};
+    if (!classes) attributes.set("kind", head.loss);
+    if (head.loss_weight != 1) attributes.set("share", head.loss_weight);
+    const Value loss = add(OpKind::BlockLoss, facts.named("loss"), head.loss_place, {scalar, scalar},
+                           {output, targets, weights}, std::move(attributes));
+    graph_.outputs.push_back({facts.named("loss.sum"), loss});
+    graph_.outputs.push_back({facts.named("loss.count"), {loss.node, 1}});
+  }
+
+  /// A head's rows, of `width` elements; 0: one number each.
+  ir::Shape rows(const ir::HeadFacts& facts, int64_t width) const {
+    ir::Shape shape = facts.per_token ? ir::Shape{Symbol::B, own_tokens()} : ir::Shape{Symbol::B};
+    if (width > 0) shape.push_back(width);
+    return shape;
   }
 
   // -- layers
@@ -334,9 +355,13 @@ class BlockBuilder {
   // -- facts
   // ---------------------------------------------------------------------------------------------------
 
-  int64_t out_width() const {
-    if (d_.head.type == "lm") return d_.model.vocab;
-    return d_.head.type == "classifier" ? d_.head.classes : d_.model.d_model;
+  std::vector<ir::HeadFacts> head_facts() const {
+    std::vector<ir::HeadFacts> list;
+    for (const HeadSettings& head : d_.heads) {
+      const int64_t out = head.reads_table() ? d_.model.vocab : head.classes > 0 ? head.classes : d_.model.d_model;
+      list.push_back({head.name, head.type, head.loss, head.pool.empty(), out, head.ignore_index, head.loss_weight});
+    }
+    return list;
   }
 
   ir::Attributes facts() const {
@@ -346,9 +371,7 @@ class BlockBuilder {
                          {"src_vocab", d_.model.src_vocab},
                          {"types", d_.embedding.types},
                          {"max_seq", d_.model.max_seq},
-                         {"head", d_.head.type},
-                         {"classes", d_.head.classes},
-                         {"out_width", out_width()},
+                         {"classes", d_.heads.front().classes},
                          {"mask", d_.inputs.mask},
                          {"lengths", d_.inputs.lengths},
                          {"positions", d_.inputs.positions},
@@ -357,7 +380,6 @@ class BlockBuilder {
                          {"weights", d_.inputs.weights},
                          {"position_rows", d_.inputs.positions && d_.position.type == "learned" ? d_.model.max_seq : 0},
                          {"memory_input", d_.model.has_memory_input},
-                         {"ignore_index", d_.loss.ignore_index},
                          {"init", d_.train.init},
                          {"init_std", d_.train.init_std},
                          {"batch", d_.shapes.batch},
@@ -369,6 +391,7 @@ class BlockBuilder {
       facts.set("height", d_.embedding.patches.height);
       facts.set("width", d_.embedding.patches.width);
     }
+    ir::set_heads(facts, head_facts());
     if (d_.model.is_encoder_decoder()) {
       facts.set("encoder_layers", static_cast<int64_t>(d_.encoder_layers.size()));
       facts.set("decoder_layers", static_cast<int64_t>(d_.decoder_layers.size()));
@@ -381,6 +404,7 @@ class BlockBuilder {
   const Description& d_;
   const DType real_;
   ir::Graph graph_;
+  std::vector<Value> layer_outputs_;  // of the stack built last
 };
 
 }  // namespace

@@ -94,8 +94,10 @@ class Checker {
   }
 
   void named_head(Tree& tree, const std::string& name) {
+    if (!is_identifier(name))
+      refuse(tree, tree.key, "the head's name " + quote(name) + " is not made of letters, digits and '_'");
+    if (name == "COUNT") refuse(tree, tree.key, "a head cannot be called COUNT, which counts the heads in the header");
     table(tree, "heads");
-    refuse(tree, tree.key, "not supported yet: several heads ([head." + name + "])");
   }
 
   void blocks(Tree* tree) {

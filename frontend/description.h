@@ -2,9 +2,11 @@
 // up.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/diagnostic.h"
@@ -120,7 +122,7 @@ struct PatchSettings {
 };
 
 struct EmbeddingSettings {
-  bool tie = true;        // false where there is no table or no lm head
+  bool tie = true;        // of the heads that write nothing else; afterwards: is a head tied to the table?
   bool tie_sides = true;  // encoder-decoder
   bool scale = false;     // "sqrt_d"
   bool norm = false;
@@ -136,16 +138,22 @@ struct PositionSettings {
   std::string rope_style = "half";
 };
 
+/// An output of the model, and its loss.
 struct HeadSettings {
-  std::string type = "lm";  // lm classifier none
+  std::string name;         // of [head.NAME]; "" the only one, of [head]
+  std::string type = "lm";  // lm mlm classifier token_classifier regression none
+  int64_t from = -1;        // the layer that it reads; -1: the end of the stack
   bool bias = false;
-  int64_t classes = 0;
-  std::string pool;  // classifier: first mean last
-};
-
-struct LossSettings {
-  int64_t ignore_index = -100;
-  double label_smoothing = 0.0;
+  bool tie = false;     // lm, mlm: the output projection is the token table
+  int64_t classes = 0;  // classifiers, regression
+  std::string pool;     // classifier, regression: first mean last; "" a row for each token
+  std::string loss = "cross_entropy";  // cross_entropy binary_cross_entropy mse none
+  double loss_weight = 1.0;
+  int64_t ignore_index = -100;   // cross entropy
+  double label_smoothing = 0.0;  // cross entropy
+  ir::Place place, loss_place;
+  bool reads_table() const { return type == "lm" || type == "mlm"; }
+  bool has_loss() const { return loss != "none"; }
 };
 
 /// A part or parameters that do not move; passes/expand/freeze.h knows what it means.
@@ -232,8 +240,7 @@ struct Description {
   PositionSettings position;
   LayerSettings defaults;          // what the tables themselves say
   std::string final_norm = "yes";  // "yes" | "no" | "auto": no, should auto place the norms after
-  HeadSettings head;
-  LossSettings loss;
+  std::vector<HeadSettings> heads;  // never empty; one without a name, or several with names
   TrainSettings train;
   InputSettings inputs;
   ShapeSettings shapes;
@@ -244,7 +251,12 @@ struct Description {
   DescriptionPlaces places;
   std::vector<std::string> files;  // read: the description, then what it extends (for --depfile)
 
-  bool has_loss() const { return head.type == "lm" || head.type == "classifier"; }
+  bool has_loss() const {
+    return std::any_of(heads.begin(), heads.end(), [](const HeadSettings& head) { return head.has_loss(); });
+  }
+  bool has_named_heads() const { return !heads.front().name.empty(); }
+  /// Is there one head alone, without a name, of this type?
+  bool has_only_head(std::string_view type) const { return !has_named_heads() && heads.front().type == type; }
   bool has_masks() const { return inputs.mask || inputs.lengths; }
   bool has_patches() const { return embedding.patches.size > 0; }
 };

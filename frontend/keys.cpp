@@ -21,8 +21,8 @@ constexpr TableInfo kTables[] = {
     {"ffn", "All feed-forward nodes, unless a block, node or layer says otherwise."},
     {"ffn.moe", "A mixture of experts in place of the feed-forward."},
     {"residual", "The sums around attention and feed-forward."},
-    {"head", "From the last hidden states to the output."},
-    {"loss", "What is minimised: cross entropy, for the heads that have a loss."},
+    {"head", "From the last hidden states to the output, and the loss over it."},
+    {"loss", "Settings of cross entropy, of an only head."},
     {"train", "What training touches and how parameters begin."},
     {"train.budget", "Memory that training may own, with `recompute = \"auto\"`."},
     {"train.lora", "Low-rank adapters."},
@@ -36,10 +36,13 @@ constexpr TableInfo kTables[] = {
     {"node.attention", "Keys that attention nodes have besides those of `[attention]`."},
     {"node.linear", "Keys of linear nodes."},
     {"node.activation", "Keys of activation nodes."},
-    {"heads", "Keys of a `[head.NAME]`, one of several heads."},
+    {"heads", "Keys of a `[head.NAME]`; such tables take the place of `[head]` and `[loss]`, and a model may have several."},
     {"embedding.patches", "Images in place of tokens."},
 };
 
+#define HEADS "lm|mlm|classifier|token_classifier|regression|none"
+#define POOLS "first|mean|last|none"
+#define LOSSES "cross_entropy|binary_cross_entropy|mse|none"
 #define ACTIVATIONS "relu|gelu|gelu_tanh|silu|swiglu|geglu|reglu"
 
 // Columns: table, name, type, default, meaning; then what the type needs.
@@ -151,20 +154,27 @@ constexpr Key kKeys[] = {
     {"residual", "dropout", Real, "`model.dropout`", "of each sub-layer's output before it is added", 0, 1},
 
     {"head", "type", Choice, "\"lm\"; \"none\" where `vocab` is 0",
-     "lm: logits over the vocabulary; classifier: one answer for a row; none: hidden states", 0, 0,
-     "lm|mlm|classifier|token_classifier|regression|none",
-     "mlm: masked-language-model heads|token_classifier: token classifiers|regression: regression heads"},
-    {"head", "bias", Boolean, "false", "of the output projection"},
-    {"head", "classes", Integer, "required by classifier", "number of classes", 2, kInt32},
-    {"head", "pool", Choice, "\"first\"; decoder: \"last\"", "classifier: the tokens that it looks at", 0, 0,
-     "first|mean|last"},
-    {"heads", "type", Choice, "required", "as in `[head]`", 0, 0, "lm|mlm|classifier|token_classifier|regression|none"},
-    {"heads", "from", Text, "the end of the stack", "layer that it reads, \"layers.3\""},
-    {"heads", "bias", Boolean, "false", "of the output projection"},
-    {"heads", "classes", Integer, "required by classifiers", "number of classes", 1, kInt32},
-    {"heads", "pool", Choice, "\"first\"", "the tokens that it looks at", 0, 0, "first|mean|last"},
-    {"heads", "loss", Choice, "\"cross_entropy\"", "", 0, 0, "cross_entropy|binary_cross_entropy|mse|none"},
-    {"heads", "loss_weight", Real, "1.0", "its share of the loss", 0, 1e6},
+     "lm: logits over the vocabulary; mlm: the same after a transform, gelu and a norm; classifier: one answer for a "
+     "row; token_classifier: one for each token; regression: numbers; none: hidden states",
+     0, 0, HEADS},
+    {"head", "bias", Boolean, "false; mlm: true", "of the output projection"},
+    {"head", "classes", Integer, "required by classifiers; regression: 1", "number of classes or, of regression, numbers", 1,
+     kInt32},
+    {"head", "pool", Choice, "\"first\"; decoder: \"last\"",
+     "classifier, regression: the tokens that it looks at; none: regression for each token", 0, 0, POOLS},
+    {"head", "loss", Choice, "\"cross_entropy\"; regression: \"mse\"",
+     "binary_cross_entropy: classifiers whose classes are apart; none: outputs alone", 0, 0, LOSSES},
+    {"heads", "type", Choice, "required", "as in `[head]`", 0, 0, HEADS},
+    {"heads", "from", Text, "the end of the stack, after its norm", "layer whose output it reads: \"layers.3\", \"layers.-2\", "
+     "\"decoder.layers.1\""},
+    {"heads", "bias", Boolean, "false; mlm: true", "of the output projection"},
+    {"heads", "tie", Boolean, "`embedding.tie`", "lm, mlm: the output projection is the token table"},
+    {"heads", "classes", Integer, "required by classifiers; regression: 1", "as in `[head]`", 1, kInt32},
+    {"heads", "pool", Choice, "\"first\"; decoder: \"last\"", "as in `[head]`", 0, 0, POOLS},
+    {"heads", "loss", Choice, "\"cross_entropy\"; regression: \"mse\"; none: \"none\"", "as in `[head]`", 0, 0, LOSSES},
+    {"heads", "loss_weight", Real, "1.0", "factor on its mean loss in the sum that is minimised", 0, 1e6},
+    {"heads", "ignore_index", Integer, "-100", "as in `[loss]`", -kInt32 - 1, kInt32},
+    {"heads", "label_smoothing", Real, "0.0", "as in `[loss]`", 0, 1},
 
     {"loss", "ignore_index", Integer, "-100", "a target that does not count", -kInt32 - 1, kInt32},
     {"loss", "label_smoothing", Real, "0.0", "e: (1-e) * nll + e/V * sum(-log p)", 0, 1},
@@ -198,7 +208,7 @@ constexpr Key kKeys[] = {
      "[B,T], and source documents [B,S]: tokens of different documents do not see each other, and target tokens only "
      "source tokens of their own; not given in a call: one document"},
     {"inputs", "prefix", Boolean, "false", "[B]: lengths of the two-way prefixes; not given in a call: 0"},
-    {"inputs", "weights", Boolean, "false", "[B,T]", 0, 0, "", "target weights as an input"},
+    {"inputs", "weights", Boolean, "false", "[B,T], of a head with a row for a sequence [B]: weight of each target; mean losses divide by their sum"},
 
     {"shapes", "batch", Integer, "free", "B", 1, kInt32},
     {"shapes", "seq", Integer, "free", "T", 1, kInt32},

@@ -4,6 +4,7 @@
 
 #include "frontend/keys.h"
 #include "frontend/model_name.h"
+#include "frontend/resolve_heads.h"
 #include "frontend/resolve_layers.h"
 #include "frontend/resolve_patches.h"
 #include "frontend/resolve_run.h"
@@ -33,8 +34,9 @@ class Resolver {
     inputs_and_shapes();
     resolve_patches(root_, d_, diagnostics_);
     position();
-    head();
-    loss_and_training();
+    resolve_heads(document_, keys_, d_, diagnostics_);
+    weights_need_a_loss();
+    training();
     d_.run = resolve_run(root_, d_, diagnostics_);
     final_norm();
     resolve_layers(root_, layer_counts(), d_, document_.damaged, diagnostics_);
@@ -228,37 +230,8 @@ class Resolver {
     if (norm.has("final")) d_.places.final_norm = norm.place("final");
   }
 
-  void head() {
-    const Scope head = table("head");
-    d_.head.type = head.text("type", d_.model.vocab == 0 ? "none" : "lm");
-    const bool known = head.has("type") || !head.was_refused("type");
-    d_.head.bias = d_.head.type != "none" && head.flag("bias", false);
-    if (known && d_.head.type == "lm" && d_.model.vocab == 0 && !table("model").was_refused("vocab"))
-      error(head.place("type"), "a language-model head needs a vocabulary, but vocab = 0");
-    if (d_.head.type == "classifier") {
-      d_.head.classes = head.integer("classes", 0);
-      if (!head.has("classes")) missing("head", "classes");
-      d_.head.pool = head.text("pool", d_.model.kind == "decoder" ? "last" : "first");
-    } else if (known) {
-      for (const char* key : {"classes", "pool"})
-        if (head.has(key))
-          error(head.find(key)->key,
-                "'" + std::string(key) + "' needs type = \"classifier\", found \"" + d_.head.type + "\"");
-    }
-    if (d_.head.type == "none" && head.flag("bias", false))
-      no_effect(head, "bias", "there is no output projection");
-    if (d_.head.type == "lm") return;
-    if (known && d_.embedding.tie) no_effect(table("embedding"), "tie", "there is no language-model head");
-    d_.embedding.tie = false;
-  }
-
-  void loss_and_training() {
-    const Scope loss = table("loss"), train = table("train");
-    d_.loss.ignore_index = loss.integer("ignore_index", -100);
-    d_.loss.label_smoothing = loss.real("label_smoothing", 0.0);
-    if (!d_.has_loss() && !table("head").was_refused("type"))
-      for (const char* key : {"ignore_index", "label_smoothing"})
-        no_effect(loss, key, "a model without a head has no loss");
+  void training() {
+    const Scope train = table("train");
     d_.train.freeze = resolve_freeze(train);
     d_.train.recompute = resolve_recompute(train, diagnostics_);
     d_.train.lora = resolve_lora(train, diagnostics_);
@@ -267,6 +240,12 @@ class Resolver {
     d_.train.init_std = train.real("init_std", 0.02);
     if (d_.train.init == "xavier" || d_.train.init == "torch")
       no_effect(train, "init_std", "init = \"" + d_.train.init + "\" has deviations of its own");
+  }
+
+  void weights_need_a_loss() {
+    if (!d_.inputs.weights || d_.has_loss()) return;
+    no_effect(table("inputs"), "weights", "there is no loss");
+    d_.inputs.weights = false;
   }
 
   void inputs_and_shapes() {

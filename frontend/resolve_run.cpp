@@ -27,7 +27,7 @@ void check_text(const Scope& run, const Description& d, ir::Diagnostics& diagnos
   const ir::Place place = run.place(run.has("task") ? "task" : "data");
   if (!run.has("data") && !run.was_refused("data"))
     diagnostics.error(place, "the task \"text\" needs data, the path of a file");
-  if (d.model.kind != "decoder" || d.head.type != "lm")
+  if (d.model.kind != "decoder" || !d.has_only_head("lm"))
     diagnostics.error(place, "the task \"text\" needs a decoder with a language-model head");
   else if (d.model.vocab < kByteValues)
     diagnostics.error(place, "the task \"text\" takes bytes as tokens and needs vocab = 256 or more, found " +
@@ -37,7 +37,7 @@ void check_text(const Scope& run, const Description& d, ir::Diagnostics& diagnos
 void check_reverse(const Scope& run, const Description& d, const RunSettings& settings,
                    ir::Diagnostics& diagnostics) {
   const ir::Place place = run.place("task");
-  if (!d.model.has_encoder_input || d.head.type != "lm" || d.model.src_vocab != d.model.vocab ||
+  if (!d.model.has_encoder_input || !d.has_only_head("lm") || d.model.src_vocab != d.model.vocab ||
       d.model.vocab <= kReverseSpecials) {
     diagnostics.error(place,
                       "the task \"reverse\" needs an encoder-decoder with a language-model head and one "

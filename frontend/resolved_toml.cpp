@@ -266,7 +266,7 @@ std::string embedding_table(const Description& d) {
     items.add_text("patches", patches_text(d.embedding.patches));
     items.add("class_token", d.embedding.patches.class_token);
   }
-  return items.add_if(d.head.type == "lm", "tie", d.embedding.tie)
+  return items.add_if(!d.has_named_heads() && d.heads.front().reads_table(), "tie", d.embedding.tie)
       .add_if(d.model.has_encoder_input, "tie_sides", d.embedding.tie_sides)
       .add_if(has_table && d.embedding.dim != d.model.d_model, "dim", d.embedding.dim)
       .add_if(has_table, "scale", std::string(d.embedding.scale ? "sqrt_d" : "none"))
@@ -292,21 +292,39 @@ std::string norm_table(const Description& d) {
       .table("norm");
 }
 
-std::string head_table(const Description& d) {
+Items head_items(const HeadSettings& head) {
+  const bool regression = head.type == "regression";
   return Items()
-      .add("type", d.head.type)
-      .add_if(d.head.type != "none", "bias", d.head.bias)
-      .add_if(d.head.type == "classifier", "classes", d.head.classes)
-      .add_if(d.head.type == "classifier", "pool", d.head.pool)
-      .table("head");
+      .add("type", head.type)
+      .add_if(head.type != "none", "bias", head.bias)
+      .add_if(head.classes > 0, "classes", head.classes)
+      .add_if(head.type == "classifier" || regression, "pool", head.pool.empty() ? std::string("none") : head.pool)
+      .add_if(head.type != "none", "loss", head.loss);
 }
 
-std::string loss_table(const Description& d) {
-  if (!d.has_loss()) return {};
-  return Items()
-      .add("ignore_index", d.loss.ignore_index)
-      .add("label_smoothing", d.loss.label_smoothing)
-      .table("loss");
+Items loss_items(const HeadSettings& head) {
+  if (head.loss != "cross_entropy") return {};
+  return Items().add("ignore_index", head.ignore_index).add("label_smoothing", head.label_smoothing);
+}
+
+/// [head] and [loss], or a [head.NAME] for each.
+std::string head_tables(const Description& d) {
+  if (!d.has_named_heads()) {
+    const HeadSettings& head = d.heads.front();
+    const std::string loss = loss_items(head).table("loss");
+    return head_items(head).table("head") + loss;
+  }
+  const std::string stack = d.model.is_encoder_decoder() ? "decoder.layers." : "layers.";
+  std::string text;
+  for (const HeadSettings& head : d.heads) {
+    text += head_items(head)
+                .add_if(head.from >= 0, "from", stack + std::to_string(head.from))
+                .add_if(head.reads_table(), "tie", head.tie)
+                .add_if(head.has_loss(), "loss_weight", head.loss_weight)
+                .append(loss_items(head))
+                .table("head." + head.name);
+  }
+  return text;
 }
 
 Items recompute_items(const RecomputeSettings& recompute) {
@@ -411,7 +429,7 @@ std::string resolved_toml(const Description& d) {
   const std::string model = model_table(d, blocks);  // names the blocks that are written last
   return "schema = 1\n" + model + embedding_table(d) + position_table(d) + norm_table(d) +
          attention_items(d.defaults.attention).table("attention") + ffn_items(d.defaults.ffn, d.defaults.ffn).table("ffn") +
-         residual_items(d.defaults.residual).table("residual") + head_table(d) + loss_table(d) +
+         residual_items(d.defaults.residual).table("residual") + head_tables(d) +
          train_table(d) + inputs_table(d.inputs) + shapes_table(d) + run_table(d.run) + blocks.tables();
 }
 

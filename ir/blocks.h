@@ -12,11 +12,13 @@ namespace tfc::ir {
 //   memory f[B,S,D]                        encoder-decoder with encoder_layers = 0, in place of src
 //   image f[B,c,h,w]                       encoder, in place of tokens: then T is a number everywhere
 //   types i32[B,T]   mask u8[B,T]   src_mask u8[B,S] (masks whenever mask or lengths is declared)
-//   targets i32[B,T] | i32[B] (classifier)
 //   positions, documents i32[B,T]   src_positions, src_documents i32[B,S]   prefix i32[B]: operands of no block;
 //   embedding and attention find them by these names
-// Its outputs: "output" (logits, class logits or hidden states) and, where there is a loss, "loss.sum",
-// "loss.count".
+//   of each head with a loss: targets i32 (cross entropy) or f, with the output's width; weights f (declared): of its
+//   rows, [B,T] or [B]
+// Its outputs: "output" (logits, class logits, numbers or hidden states) and, where there is a loss, "loss.sum",
+// "loss.count". Heads with names have inputs and outputs of their own, "targets.NAME", "loss.sum.NAME"
+// (ir/heads.h).
 //
 // A dimension S stands for source tokens; in a decoder or encoder there is only T, for queries and keys.
 //
@@ -55,16 +57,18 @@ namespace tfc::ir {
 //                  gamma, where there is LayerScale: what the factors PREFIX.gamma of that sum begin with; prefix
 // block.linear     prefix, out, bias       block.activation  kind        block.multiply  no attributes
 // block.head (x, mask?)
-//   type "lm" | "classifier" | "none"   prefix "head"   out (V or classes)   bias
-//   tied "tok_emb.weight", or "" for a weight of its own   pool "first" | "mean" | "last" (classifier)
-//   -> f[B,T,V] | f[B,classes] | f[B,T,D]
-// block.loss (the head's result, targets)   ignore_index, smoothing -> sum f64[], count f64[]
+//   type "lm" | "mlm" | "classifier" | "token_classifier" | "regression" | "none"   prefix "head", "head.NAME"
+//   out width of a row   bias   tied "tok_emb.weight", or "" for a weight of its own (lm, mlm)
+//   pool "first" | "mean" | "last", or "" for a row of each token   norm.type, norm.eps, norm.bias (mlm)
+//   -> f[B,T,out] | f[B,out]
+// block.loss (the head's result, targets, weights?)   kind "cross_entropy" (absent) | "binary_cross_entropy" | "mse"
+//   ignore_index, smoothing, share (its factor in the whole loss, 1 where absent) -> sum f64[], count f64[]
 //   What the head masks does not count.
 //
 // Module::facts
 //   kind "decoder" | "encoder" | "encoder-decoder"   d_model   layers (decoder, encoder)   encoder_layers
 //   decoder_layers (encoder-decoder)   vocab, src_vocab (0: floats)   types   max_seq (0: no limit)
-//   head "lm" | "classifier" | "none"   classes   out_width   memory_input bool   ignore_index
+//   of the heads: see ir/heads.h   classes   memory_input bool
 //   mask, lengths, positions, documents, prefix, weights (declared inputs)
 //   position_rows (of a learned table in which the input `positions` is looked up, or 0)
 //   init "normal" | "gpt2" | "xavier" | "torch"   init_std   zero_init   lora_scale (from ops on)

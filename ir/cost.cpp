@@ -33,10 +33,10 @@ Dim flops(const Graph& graph, NodeId id) {
       return expert_flops(operand_type(graph, id, 0).rows(), operand_type(graph, id, 1), operand_type(graph, id, 2));
     case OpKind::ExpertLinearDw:
       return expert_flops(operand_type(graph, id, 0).rows(), node.results[0], operand_type(graph, id, 2));
-    case OpKind::LinearCrossEntropy:
+    case OpKind::LinearLoss:
     case OpKind::LinearLogprob:
       return product_flops(operand_type(graph, id, 0).rows(), operand_type(graph, id, 1));
-    case OpKind::LinearCrossEntropyGrad:
+    case OpKind::LinearLossGrad:
       return Dim(3) * product_flops(operand_type(graph, id, 0).rows(), operand_type(graph, id, 1));
     case OpKind::Attention:
       return attention_flops(operand_type(graph, id, 0), operand_type(graph, id, 1));

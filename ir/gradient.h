@@ -21,7 +21,7 @@ class GradientContext {
   /// A value of zeros of that type.
   virtual Value zeros(const Type& type) = 0;
   virtual void give(uint32_t slot, Value gradient) = 0;  // adds to what the operand has received
-  /// The input `mean` (f64[]) of a train entry: linear_cross_entropy asks it what to differentiate.
+  /// The input `mean` (f64[]) of a train entry: linear_loss asks it what to differentiate.
   virtual Value mean_flag() = 0;
   /// The rule replaces the node's own result (loss and gradients in one go).
   virtual void replace_result(uint32_t index, Value value) = 0;

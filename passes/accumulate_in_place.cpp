@@ -20,7 +20,7 @@ bool can_accumulate(const Graph& graph, Value gradient, Value kept) {
     case OpKind::ExpertColumnSum:
     case OpKind::EmbeddingGrad:
       return true;
-    case OpKind::LinearCrossEntropyGrad:  // dw; its other results are needed before later contributions are
+    case OpKind::LinearLossGrad:  // dw; its other results are needed before later contributions are
                                           // made
       return gradient.result == 3 && graph.node(kept.node).op == OpKind::State;
     default:

@@ -1,6 +1,9 @@
 #include "passes/derive_entries.h"
 
+#include <algorithm>
+
 #include "ir/check.h"
+#include "ir/heads.h"
 #include "passes/derive/derive.h"
 
 namespace tfc::passes {
@@ -36,11 +39,20 @@ Graph without_dropout(const Graph& model) {
 }
 
 NodeId logits_product(const ir::Module& module, const Graph& model) {
-  if (module.facts.text("head", "none") != "lm") return {};
-  Value value = model.output("output");
+  const std::vector<ir::HeadFacts> heads = ir::heads_of(module.facts);
+  const int main = ir::main_head(heads);
+  if (main < 0 || heads[static_cast<size_t>(main)].type != "lm") return {};
+  Value value = main_output(module, model);
   if (model.node(value.node).op == OpKind::MaskRows) value = model.operand(value.node, 0);
   TFC_CHECK(model.node(value.node).op == OpKind::Linear, "the output of a language model is no product");
   return value.node;
+}
+
+Value main_output(const ir::Module& module, const Graph& model) {
+  const std::vector<ir::HeadFacts> heads = ir::heads_of(module.facts);
+  const int main = ir::main_head(heads);
+  TFC_CHECK(main >= 0, "no head is the main one");
+  return model.output(heads[static_cast<size_t>(main)].named("output"));
 }
 
 Value add_input(Graph& graph, const std::string& name, ir::Type type) {
@@ -66,7 +78,7 @@ Value add_state(Graph& graph, std::string_view space, const std::string& name, i
 Graph derive_last(const ir::Module& module, const Graph& model) {
   Graph graph = model;
   const NodeId product = logits_product(module, model);  // invalid: the output is hidden states
-  const Value output = model.output("output"), hidden = product.valid() ? graph.operand(product, 0) : output;
+  const Value output = main_output(module, model), hidden = product.valid() ? graph.operand(product, 0) : output;
   const ir::Place place = graph.node(output.node).place;
   const NodeId input = graph.find("mask");
   const Value mask = input.valid() ? Value{input, 0} : Value{};
@@ -84,14 +96,30 @@ Graph derive_last(const ir::Module& module, const Graph& model) {
   return graph;
 }
 
-Graph derive_logprobs(const ir::Module& module, const Graph& model) {
+/// Outputs BASE of all heads, or of those that have a loss.
+std::vector<std::string> outputs_of(const std::vector<ir::HeadFacts>& heads, std::initializer_list<const char*> bases,
+                                    bool with_loss) {
+  std::vector<std::string> names;
+  for (const ir::HeadFacts& head : heads) {
+    if (with_loss && !head.has_loss()) continue;
+    for (const char* base : bases) names.push_back(head.named(base));
+  }
+  return names;
+}
+
+/// Of the heads whose loss is cross entropy.
+Graph derive_logprobs(const std::vector<ir::HeadFacts>& heads, const Graph& model) {
   Graph graph = model;
-  NodeId loss = model.output("loss.sum").node;
-  if (graph.node(loss).op == OpKind::AddBalance) loss = graph.operand(loss, 0).node;
-  const NodeId logprobs = graph.add(OpKind::LinearLogprob, graph.operands(loss),
-                                    {{"ignore_index", graph.node(loss).attributes.integer("ignore_index")}},
-                                    "logprobs", graph.node(loss).place);
-  graph.outputs = {{"logprobs", {logprobs, 0}}};
+  graph.outputs.clear();
+  for (const ir::HeadFacts& head : heads) {
+    if (!head.has_class_targets()) continue;
+    NodeId loss = model.output(head.named("loss.sum")).node;
+    if (graph.node(loss).op == OpKind::AddBalance) loss = graph.operand(loss, 0).node;
+    const NodeId logprobs = graph.add(OpKind::LinearLogprob, graph.operands(loss),
+                                      {{"ignore_index", graph.node(loss).attributes.integer("ignore_index")}},
+                                      head.named("logprobs"), graph.node(loss).place);
+    graph.outputs.push_back({head.named("logprobs"), {logprobs, 0}});
+  }
   graph.erase_unreachable();
   return graph;
 }
@@ -100,22 +128,29 @@ bool derive_entries(ir::Module& module, PassContext& context) {
   const ir::Entry* found = module.entry("model");
   TFC_CHECK(found, "derive-entries expects an entry named model");
   const Graph trained = found->graph, model = without_dropout(trained);
-  const std::string kind = module.facts.text("kind"), head = module.facts.text("head", "none");
-  const bool loss = model.output("loss.sum").valid();
+  const std::string kind = module.facts.text("kind");
+  const std::vector<ir::HeadFacts> heads = ir::heads_of(module.facts);
+  const int main = ir::main_head(heads);
+  const ir::HeadFacts one = main < 0 ? ir::HeadFacts{} : heads[static_cast<size_t>(main)];
+  const bool logits_or_states = one.type == "lm" || one.type == "none";
+  const std::vector<std::string> losses = outputs_of(heads, {"loss.sum", "loss.count"}, true),
+                                 outputs = outputs_of(heads, {"output"}, false);
+  const bool loss = !losses.empty();
+  const bool predicts = std::any_of(heads.begin(), heads.end(), [](const auto& h) { return h.has_class_targets(); });
   const bool infers = context.options.functions != "train", trains = context.options.functions != "infer";
 
   module.entries.clear();
   const auto add = [&](std::string name, Graph graph) {
     module.entries.push_back({std::move(name), std::move(graph), {}});
   };
-  add("infer", with_outputs(model, {"output"}));
-  if (infers && head != "classifier") add("last", derive_last(module, model));
-  if (loss) add("loss", with_outputs(model, {"loss.sum", "loss.count"}));
-  if (infers && loss) add("logprobs", derive_logprobs(module, model));
-  if (trains && loss) add("train", with_outputs(trained, {"loss.sum", "loss.count"}));
-  if (trains) add("vjp", with_outputs(trained, {"output"}));
+  add("infer", with_outputs(model, outputs));
+  if (infers && main >= 0 && logits_or_states) add("last", derive_last(module, model));
+  if (loss) add("loss", with_outputs(model, losses));
+  if (infers && predicts) add("logprobs", derive_logprobs(heads, model));
+  if (trains && loss) add("train", with_outputs(trained, losses));
+  if (trains) add("vjp", with_outputs(trained, outputs));
   if (trains) add("step", derive_step(module));
-  if (infers && kind != "encoder" && head != "classifier") {
+  if (infers && kind != "encoder" && main >= 0 && one.per_token) {
     add("decode", derive_decode(module, model));
     if (kind == "encoder-decoder") add("encode", derive_encode(module, model));
   }

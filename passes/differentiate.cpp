@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "ir/algorithms.h"
 #include "ir/gradient.h"
@@ -85,7 +87,7 @@ class Walk : public ir::GradientContext {
 
  private:
   /// Its rule knows its own upstream gradient.
-  static bool is_loss(OpKind op) { return op == OpKind::LinearCrossEntropy || op == OpKind::AddBalance; }
+  static bool is_loss(OpKind op) { return op == OpKind::LinearLoss || op == OpKind::AddBalance; }
 
   bool receives(NodeId id) const {
     const auto first = gradients_.lower_bound({id, 0});
@@ -156,9 +158,9 @@ void differentiate_entry(ir::Entry& entry, PassContext& context) {
   const Leaves leaves = wanted_leaves(graph, !from_loss);
   Walk walk(graph, leaves.all());
   if (!from_loss) {
-    const Value output = graph.output("output");
-    walk.seed(output, add_input(graph, "grad_output", graph.type(output)));
-    graph.outputs.clear();
+    const std::vector<ir::Output> outputs = std::exchange(graph.outputs, {});
+    for (const ir::Output& output : outputs)
+      walk.seed(output.value, add_input(graph, "grad_" + output.name, graph.type(output.value)));
   }
   walk.run();
   for (NodeId id : leaves.parameters) {

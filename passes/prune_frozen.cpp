@@ -29,15 +29,15 @@ bool is_needed(const Graph& graph, ir::Value value) {
   return !graph.uses(value).empty() || std::any_of(graph.outputs.begin(), graph.outputs.end(), is_value);
 }
 
-/// linear_cross_entropy_grad of which sum and count alone are read -> linear_cross_entropy
+/// linear_loss_grad of which sum and count alone are read -> linear_loss
 void use_plain_loss(Graph& graph, NodeId id) {
   for (uint32_t gradient : {2u, 3u, 4u}) {
     if (is_needed(graph, {id, gradient})) return;
   }
   const ir::Node node = graph.node(id);
   std::vector<ir::Value> operands = graph.operands(id);
-  operands.resize(5);  // without `mean`, which says what to differentiate
-  const NodeId loss = graph.add(OpKind::LinearCrossEntropy, operands, node.attributes, node.name, node.place);
+  operands.resize(6);  // without `mean`, which says what to differentiate
+  const NodeId loss = graph.add(OpKind::LinearLoss, operands, node.attributes, node.name, node.place);
   for (uint32_t result : {0u, 1u}) graph.replace_uses({id, result}, {loss, result});
 }
 
@@ -53,7 +53,7 @@ bool prune_frozen(ir::Module& module, PassContext& context) {
     changed = true;
     size_t dropped = graph.erase_unreachable();
     for (NodeId id : graph.nodes()) {
-      if (graph.node(id).op == OpKind::LinearCrossEntropyGrad) use_plain_loss(graph, id);
+      if (graph.node(id).op == OpKind::LinearLossGrad) use_plain_loss(graph, id);
     }
     dropped += graph.erase_unreachable();
     context.diagnostics.remark("prune-frozen", {},

@@ -100,8 +100,9 @@ typedef struct {
   const int32_t *types, *positions, *documents; /* [B,T] */
   const int32_t *lengths, *src_lengths, *prefix; /* [B] */
   const uint8_t *mask, *src_mask;               /* [B,T] [B,S] */
-  const void *const *targets;                   /* one pointer per head: int32 [B,T]; classifier [B] */
-  const void *const *weights;                   /* likewise, [B,T] */
+  /* One pointer per head. Targets: int32 of its rows, [B,T] or [B], where its loss is cross entropy; else floats with
+   * the output's last dimension. NULL where it has no loss. Weights: floats [B,T] or [B], NULL: 1. */
+  const void *const *targets, *const *weights;
   const int32_t *src_positions, *src_documents; /* [B,S] */
 } tc_batch;
 
@@ -247,14 +248,18 @@ typedef struct {
   /* Allocates ahead what that entry needs at (B,T,S): workspace, and gradients, moments or cache (of max_seq). */
   tc_status (*reserve)(tc_session *, int entry, int64_t B, int64_t T, int64_t S);
   /* outputs: one pointer per head: [B,T,V]; classifier [B,classes]; head "none": hidden states [B,T,D]. last: [B,V],
-   * [B,D] of each row's last real token (not a classifier). Zeros at masked positions. */
+   * [B,D] of each row's last real token (not a classifier; of several heads the language model's alone, outputs[0]).
+   * Zeros at masked positions. */
   tc_status (*forward)(tc_session *, const tc_batch *, int last, void *const *outputs);
-  tc_status (*loss)(tc_session *, const tc_batch *, double *mean); /* over the targets that count; none: 0 */
-  tc_status (*logprobs)(tc_session *, const tc_batch *, void *out); /* [B,T], classifier [B]; 0 where not counted */
+  /* Over the targets that count; none: 0. Of several heads the sum of their means, each times its loss_weight. */
+  tc_status (*loss)(tc_session *, const tc_batch *, double *mean);
+  /* [B,T], classifier [B]; 0 where not counted. Cross entropy alone; of several heads see head_logprobs. */
+  tc_status (*logprobs)(tc_session *, const tc_batch *, void *out);
   /* Clears gradients, then leaves those of the mean loss. */
   tc_status (*backward)(tc_session *, const tc_batch *, double *mean);
   /* Adds gradients of the summed loss, and the count to the divisor. After backward or vjp TC_E_STATE until step or
-   * zero_grad. */
+   * zero_grad. Several heads divide by counts of their own, in each call: what is added is then the gradient of `loss`,
+   * sum is `loss`, and count 1 (0 where nothing counted), so that step takes the mean over the calls. */
   tc_status (*accumulate)(tc_session *, const tc_batch *, double *sum, double *count);
   /* Clears gradients, then leaves those of sum(output * grad_output). grad_outputs: one per head. grad_inputs: one
    * per float input among x, src, tgt, memory, image, in this order; NULL where not wanted. */
@@ -299,6 +304,10 @@ typedef struct {
   /* Low-rank adapters: adds alpha/rank B A of each to its weight and clears B, so that outputs stay what they are but
    * for rounding. Their moments stay. */
   tc_status (*merge_lora)(tc_session *);
+  /* Of each head, what the session's last loss, backward, accumulate or train_step summed and counted; either NULL. */
+  tc_status (*losses)(tc_session *, double *sums, double *counts);
+  /* As logprobs, one pointer per head; not read where a head's loss is no cross entropy. */
+  tc_status (*head_logprobs)(tc_session *, const tc_batch *, void *const *outs);
 } tc_api;
 
 #ifdef __cplusplus

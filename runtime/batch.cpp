@@ -1,5 +1,6 @@
 #include "runtime/batch.h"
 
+#include "runtime/heads.h"
 #include "runtime/structs.h"
 
 namespace tc {
@@ -21,7 +22,6 @@ class BatchCheck {
   tc_status run();
 
  private:
-  bool takes(Role role) const { return find_external(entry_, role) != nullptr; }
   tc_status undeclared();
   tc_status sizes();
   tc_status arrays();
@@ -32,9 +32,6 @@ class BatchCheck {
   tc_status ids(Role role, const char* name, int64_t limit, bool source);
   tc_status positions(bool source);
   tc_status prefix();
-  tc_status targets();
-  bool has_token(int64_t row) const;
-  tc_status targets_of_rows(const int32_t* targets);
 
   const ModelDesc& model_;
   const EntryId id_;
@@ -83,11 +80,6 @@ tc_status BatchCheck::undeclared() {
 
 tc_status BatchCheck::arrays() {
   const tc_batch& b = batch_;
-  const void* targets = nullptr;
-  if (takes(RoleTargets)) {
-    if (!b.targets) return message_.fail(TC_E_ARGUMENT, "targets is missing");
-    targets = b.targets[0];
-  }
   struct {
     Role role;
     const char* name;
@@ -100,7 +92,6 @@ tc_status BatchCheck::arrays() {
                    {RoleMemory, "memory", b.memory, false},
                    {RoleImage, "image", b.image, false},
                    {RoleTypes, "types", b.types, false},
-                   {RoleTargets, "targets[0]", targets, false},
                    {RolePositions, "positions", b.positions, true},
                    {RoleDocuments, "documents", b.documents, true},
                    {RolePrefix, "prefix", b.prefix, true},
@@ -223,40 +214,6 @@ tc_status BatchCheck::prefix() {
   return TC_OK;
 }
 
-bool BatchCheck::has_token(int64_t row) const {
-  for (int64_t t = 0; t < in_.sizes.T; ++t) {
-    if (in_.real(row, t, false)) return true;
-  }
-  return false;
-}
-
-tc_status BatchCheck::targets_of_rows(const int32_t* targets) {
-  for (int64_t b = 0; b < in_.sizes.B; ++b) {
-    const int32_t id = targets[b];
-    if (id == model_.ignore_index || (id >= 0 && id < model_.out_width) || !has_token(b)) continue;
-    return message_.fail(TC_E_ARGUMENT, "targets[0][%lld] is %d, expected 0 to %lld, or %lld to ignore it",
-                         Long{b}, id, Long{model_.out_width - 1}, Long{model_.ignore_index});
-  }
-  return TC_OK;
-}
-
-tc_status BatchCheck::targets() {
-  const ExternalDesc* external = find_external(entry_, RoleTargets);
-  if (!external) return TC_OK;
-  const int32_t* values = static_cast<const int32_t*>(in_.roles[RoleTargets]);
-  if (external->rank == 1) return targets_of_rows(values);
-  for (int64_t b = 0; b < in_.sizes.B; ++b) {
-    for (int64_t t = 0; t < in_.sizes.T; ++t) {
-      const int32_t id = values[b * in_.sizes.T + t];
-      if (id == model_.ignore_index || (id >= 0 && id < model_.out_width) || !in_.real(b, t, false)) continue;
-      return message_.fail(TC_E_ARGUMENT,
-                           "targets[0][%lld,%lld] is %d, expected 0 to %lld, or %lld to ignore it", Long{b},
-                           Long{t}, id, Long{model_.out_width - 1}, Long{model_.ignore_index});
-    }
-  }
-  return TC_OK;
-}
-
 tc_status BatchCheck::sizes() {
   in_.sizes.B = batch_.B;
   in_.sizes.T = id_ == EntryEncode ? 1 : batch_.T;
@@ -278,7 +235,7 @@ tc_status BatchCheck::run() {
   if (status == TC_OK && id_ != EntryEncode) status = positions(false);
   if (status == TC_OK) status = positions(true);
   if (status == TC_OK) status = prefix();
-  if (status == TC_OK) status = targets();
+  if (status == TC_OK) status = check_heads(model_, id_, batch_, in_, message_);
   return status;
 }
 

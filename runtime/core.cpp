@@ -109,7 +109,7 @@ bool CoreCall::bind(EntryId entry) {
   char* workspace = static_cast<char*>(core_.workspace);
   resolved_ = place_resolved(desc().entries[entry], workspace);
   memory_ = workspace + tables;
-  bind_frame(frame_, memory_, inputs_, bindings_);
+  bind_frame(desc(), frame_, memory_, inputs_, bindings_);
   char* const spaces[SpaceConstant] = {bindings_.spaces[SpaceWorkspace],  static_cast<char*>(core_.params),
                                        static_cast<char*>(core_.grads),   static_cast<char*>(core_.moment1),
                                        static_cast<char*>(core_.moment2), static_cast<char*>(core_.cache)};
@@ -144,11 +144,47 @@ tc_status run_to_output(const tc_core* core, EntryId entry, const tc_batch* batc
   return call.run();
 }
 
-tc_status run_to_loss(CoreCall& call, double* sum, double* count) {
+tc_status fill_heads(const tc_core* core, EntryId entry, const tc_batch* batch, Role role, void* const* outputs) {
+  CoreCall call(core);
+  const void* wanted[RoleEnd] = {};
+  if (!call.ok() || !call.take(require_entry(call.desc(), entry, call.message())) ||
+      !call.take(bind_heads(call.desc(), entry, role, "outputs", outputs, wanted, call.message())) ||
+      !call.begin(entry, batch)) {
+    return call.status();
+  }
+  set_roles(call.bindings(), wanted);
+  return call.run();
+}
+
+/// One number for each head.
+tc_status run_to_loss(CoreCall& call, double* sums, double* counts) {
   const tc_status status = call.run();
-  if (sum) *sum = call.number(RoleLossSum);
-  if (count) *count = call.number(RoleLossCount);
+  const Losses losses = losses_of(call.desc(), call.frame(), call.memory());
+  for (int32_t head = 0; head < call.desc().head_count; ++head) {
+    if (sums) sums[head] = losses.sums[head];
+    if (counts) counts[head] = losses.counts[head];
+  }
   return status;
+}
+
+/// For functions that have room for one output.
+bool has_one_head(CoreCall& call, const char* other) {
+  if (!call.ok() || call.desc().head_count == 1) return call.ok();
+  return call.take(call.message().fail(TC_E_STATE, "the model %s has several heads: see %s", call.desc().name, other));
+}
+
+tc_status run_vjp(CoreCall& call, const tc_batch* batch, int training, const void* const* grad_outputs,
+                  const char* name, void* const* grad_inputs) {
+  const ModelDesc& desc = call.desc();
+  const void* wanted[RoleEnd] = {};
+  if (!call.ok() || !call.take(require_entry(desc, EntryVjp, call.message())) ||
+      !call.take(bind_heads(desc, EntryVjp, RoleGradOutput, name, grad_outputs, wanted, call.message())) ||
+      !call.take(bind_grad_inputs(desc, grad_inputs, wanted, call.message())) || !call.begin(EntryVjp, batch)) {
+    return call.status();
+  }
+  hold_dropout(call.frame(), call.memory(), call.core().seed, call.core().call, training != 0);
+  set_roles(call.bindings(), wanted);
+  return call.run();
 }
 
 size_t published(int64_t bytes) { return bytes == kMost ? SIZE_MAX : static_cast<size_t>(bytes); }
@@ -225,7 +261,13 @@ size_t tc_rt_memory(int what, int64_t B, int64_t T, int64_t S, int threads) {
 }
 
 tc_status tc_rt_core_forward(const tc_core* core, const tc_batch* batch, int last, void* output) {
-  return tc::run_to_output(core, last ? tc::EntryLast : tc::EntryInfer, batch, tc::RoleOutput, output);
+  if (last) return tc::run_to_output(core, tc::EntryLast, batch, tc::RoleOutput, output);
+  if (tc::CoreCall call(core); !tc::has_one_head(call, "core_forward_heads")) return call.status();
+  return tc::run_to_output(core, tc::EntryInfer, batch, tc::RoleOutput, output);
+}
+
+tc_status tc_rt_core_forward_heads(const tc_core* core, const tc_batch* batch, void* const* outputs) {
+  return tc::fill_heads(core, tc::EntryInfer, batch, tc::RoleOutput, outputs);
 }
 
 tc_status tc_rt_core_loss(const tc_core* core, const tc_batch* batch, double* sum, double* count) {
@@ -234,7 +276,12 @@ tc_status tc_rt_core_loss(const tc_core* core, const tc_batch* batch, double* su
 }
 
 tc_status tc_rt_core_logprobs(const tc_core* core, const tc_batch* batch, void* out) {
+  if (tc::CoreCall call(core); !tc::has_one_head(call, "core_logprobs_heads")) return call.status();
   return tc::run_to_output(core, tc::EntryLogprobs, batch, tc::RoleLogprobs, out);
+}
+
+tc_status tc_rt_core_logprobs_heads(const tc_core* core, const tc_batch* batch, void* const* outs) {
+  return tc::fill_heads(core, tc::EntryLogprobs, batch, tc::RoleLogprobs, outs);
 }
 
 tc_status tc_rt_core_train(const tc_core* core, const tc_batch* batch, int mean, double* sum, double* count) {
@@ -248,18 +295,16 @@ tc_status tc_rt_core_train(const tc_core* core, const tc_batch* batch, int mean,
 tc_status tc_rt_core_vjp(const tc_core* core, const tc_batch* batch, int training,
                          const void* grad_output, void* const* grad_inputs) {
   tc::CoreCall call(core);
-  const void* wanted[tc::RoleEnd] = {};
-  if (!call.need("grad_output", grad_output, tc::real_bytes(call.desc())) ||
-      !call.take(tc::bind_grad_inputs(call.desc(), grad_inputs, wanted, call.message())) ||
-      !call.begin(tc::EntryVjp, batch)) {
+  if (!tc::has_one_head(call, "core_vjp_heads") || !call.need("grad_output", grad_output, tc::real_bytes(call.desc()))) {
     return call.status();
   }
-  tc::hold_dropout(call.frame(), call.memory(), call.core().seed, call.core().call, training != 0);
-  call.bindings().roles[tc::RoleGradOutput] = grad_output;
-  for (int role = 0; role < tc::RoleEnd; ++role) {
-    if (wanted[role]) call.bindings().roles[role] = wanted[role];
-  }
-  return call.run();
+  return tc::run_vjp(call, batch, training, &grad_output, "grad_output", grad_inputs);
+}
+
+tc_status tc_rt_core_vjp_heads(const tc_core* core, const tc_batch* batch, int training,
+                               const void* const* grad_outputs, void* const* grad_inputs) {
+  tc::CoreCall call(core);
+  return tc::run_vjp(call, batch, training, grad_outputs, "grad_outputs", grad_inputs);
 }
 
 tc_status tc_rt_core_step(const tc_core* core, const tc_adamw* settings, uint64_t step, double* norm) {

@@ -45,14 +45,16 @@ uint32_t declared_inputs(const ModelDesc& model) {
                       {RoleTgt, TC_INPUT_TGT, TC_INPUT_TGT_IS_FLOAT},
                       {RoleMemory, TC_INPUT_MEMORY, 0},
                       {RoleTypes, TC_INPUT_TYPES, 0},
-                      {RoleImage, TC_INPUT_IMAGE, 0},
-                      {RoleTargets, TC_INPUT_TARGETS, 0}};
+                      {RoleImage, TC_INPUT_IMAGE, 0}};
   uint32_t bits = 0;
   for (const auto& input : inputs) {
     const ExternalDesc* external = find_input(model, input.role);
     if (!external) continue;
     bits |= input.bit;
     if (external->dtype != TypeI32) bits |= input.float_bit;
+  }
+  for (int32_t head = 0; head < model.head_count; ++head) {
+    if (find_input(model, head_role(RoleTargets, head))) bits |= TC_INPUT_TARGETS;
   }
   struct {
     int32_t declared;

@@ -13,7 +13,11 @@ namespace {
 
 /// Is this role's memory in the frame unless the caller brings it?
 bool is_held(int32_t role) {
+  if (role >= RoleHeads) role = RoleHeads + (role - RoleHeads) % kHeadRoles;
   switch (role) {
+    case RoleWeights:
+    case RoleLossSum:
+    case RoleLossCount:
     case RoleMask:
     case RoleSrcMask:
     case RolePositions:
@@ -28,8 +32,6 @@ bool is_held(int32_t role) {
     case RoleHyper:
     case RoleLrScale:
     case RoleDecay:
-    case RoleLossSum:
-    case RoleLossCount:
     case RoleNorm:
     case RoleGradX:
     case RoleGradSrc:
@@ -70,6 +72,17 @@ void write_tokens(char* target, int64_t rows, int64_t tokens, const int32_t* fir
   }
 }
 
+/// Where the caller has no weights, each target weighs 1.
+void write_ones(const ModelDesc& model, char* target, int64_t rows) {
+  for (int64_t row = 0; row < rows; ++row) {
+    if (model.real == TypeF64) {
+      reinterpret_cast<double*>(target)[row] = 1;
+    } else {
+      reinterpret_cast<float*>(target)[row] = 1;
+    }
+  }
+}
+
 tc_status check_number(const char* name, double value, double below, Message& message) {
   if (value >= 0 && value < below) return TC_OK;  // NaN fails too
   if (below == 1)
@@ -100,7 +113,7 @@ Frame frame_of(const ModelDesc& model, EntryId id, const Sizes& sizes, int threa
   return frame;
 }
 
-void bind_frame(const Frame& frame, char* memory, const Inputs& inputs, Bindings& bindings) {
+void bind_frame(const ModelDesc& model, const Frame& frame, char* memory, const Inputs& inputs, Bindings& bindings) {
   bindings.sizes = frame.sizes;
   bindings.spaces[SpaceWorkspace] = memory + frame.planned;
   for (int role = 0; role < RoleEnd; ++role) {
@@ -113,6 +126,11 @@ void bind_frame(const Frame& frame, char* memory, const Inputs& inputs, Bindings
   }
   if (frame.held[RoleSrcMask] >= 0 && !inputs.roles[RoleSrcMask]) {
     write_mask(memory + frame.held[RoleSrcMask], s.B, s.S, inputs.src_lengths);
+  }
+  for (int32_t head = 0; head < model.head_count; ++head) {
+    const Role role = head_role(RoleWeights, head);
+    if (frame.held[role] < 0 || inputs.roles[role]) continue;
+    write_ones(model, memory + frame.held[role], model.heads[head].per_token ? s.B * s.T : s.B);
   }
   const struct {
     Role role;

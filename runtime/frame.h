@@ -21,7 +21,7 @@ Frame frame_of(const ModelDesc& model, EntryId entry, const Sizes& sizes, int th
 
 /// Pointers for a walk in `memory`: the caller's inputs, held values for the rest (masks written out).
 /// Outputs that the caller provides are set in bindings.roles afterwards.
-void bind_frame(const Frame& frame, char* memory, const Inputs& inputs, Bindings& bindings);
+void bind_frame(const ModelDesc& model, const Frame& frame, char* memory, const Inputs& inputs, Bindings& bindings);
 
 /// A scalar that is held in the frame.
 inline double& held_number(const Frame& frame, char* memory, Role role) {

@@ -5,6 +5,7 @@
 
 #include "runtime/batch.h"
 #include "runtime/frame.h"
+#include "runtime/heads.h"
 #include "runtime/memory.h"
 #include "runtime/pool.h"
 
@@ -38,6 +39,7 @@ struct tc_session {
   tc::Executor executor;
   std::atomic<int> busy{0};
   tc::Message message;
+  tc::Losses losses;  // of the last call that had some
 
   // The cache: the entries' tensors, then for each row its length, its next token's position and its last one's
   // document, then the source's mask and documents (runtime/cache.cpp).
@@ -189,6 +191,15 @@ tc_status execute(tc_session& session, SessionRun& run, bool cancellable);
 inline double& number(const tc_session& session, const SessionRun& run, Role role) {
   return held_number(run.frame, session.workspace.data, role);
 }
+/// Arrays of the caller, by role; null: not given.
+inline void set_roles(Bindings& bindings, const void* const* given) {
+  for (int role = 0; role < RoleEnd; ++role) {
+    if (given[role]) bindings.roles[role] = given[role];
+  }
+}
+/// A forward entry with an array for each head as its result.
+tc_status run_to_heads(tc_session& session, EntryId entry, const tc_batch* batch, Role role, const char* name,
+                       void* const* outputs);
 /// A forward entry with one array as its result: checks, prepares and executes.
 tc_status run_to_array(tc_session& session, EntryId entry, const tc_batch* batch, Role role, const char* name,
                        void* output);

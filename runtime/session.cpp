@@ -86,7 +86,7 @@ tc_status prepare(tc_session& session, EntryId entry, const Inputs& inputs, Sess
   const tc_status status = need_workspace(session, run.frame);
   if (status != TC_OK) return status;
   run.bindings = Bindings{};
-  bind_frame(run.frame, session.workspace.data, inputs, run.bindings);
+  bind_frame(*model.desc, run.frame, session.workspace.data, inputs, run.bindings);
   run.bindings.spaces[SpaceParams] = model.parameters.data;
   run.bindings.spaces[SpaceGrads] = model.gradients.data;
   run.bindings.spaces[SpaceMoment1] = model.moments.data;
@@ -111,6 +111,21 @@ tc_status execute(tc_session& session, SessionRun& run, bool cancellable) {
   }
   if (run_entry(walk)) return TC_OK;
   return session.message.fail(TC_E_CANCELLED, "cancelled");
+}
+
+tc_status run_to_heads(tc_session& session, EntryId entry, const tc_batch* batch, Role role, const char* name,
+                       void* const* outputs) {
+  const ModelDesc& desc = *session.model->desc;
+  const void* wanted[RoleEnd] = {};
+  tc_status status = require_entry(desc, entry, session.message);
+  Inputs inputs;
+  if (status == TC_OK) status = check_batch(desc, entry, batch, inputs, session.message);
+  if (status == TC_OK) status = bind_heads(desc, entry, role, name, outputs, wanted, session.message);
+  SessionRun run;
+  if (status == TC_OK) status = prepare(session, entry, inputs, run);
+  if (status != TC_OK) return status;
+  set_roles(run.bindings, wanted);
+  return execute(session, run, true);
 }
 
 tc_status run_to_array(tc_session& session, EntryId entry, const tc_batch* batch, Role role, const char* name,
@@ -149,7 +164,8 @@ tc_status run_loss(tc_session& session, const tc_batch* batch, double* mean) {
   if (status == TC_OK) status = prepare(session, EntryLoss, inputs, run);
   if (status == TC_OK) status = execute(session, run, true);
   if (status != TC_OK) return status;
-  *mean = mean_of(number(session, run, RoleLossSum), number(session, run, RoleLossCount));
+  session.losses = losses_of(desc, run.frame, session.workspace.data);
+  *mean = whole_loss(desc, session.losses).mean();
   return TC_OK;
 }
 
@@ -206,9 +222,7 @@ tc_status tc_rt_reserve(tc_session* session, int entry, int64_t B, int64_t T, in
 tc_status tc_rt_forward(tc_session* session, const tc_batch* batch, int last, void* const* outputs) {
   const tc::SessionCall call(session);
   if (call.status() != TC_OK) return call.status();
-  if (!outputs) return session->message.fail(TC_E_ARGUMENT, "outputs is NULL");
-  return tc::run_to_array(*session, last ? tc::EntryLast : tc::EntryInfer, batch, tc::RoleOutput,
-                          "outputs[0]", outputs[0]);
+  return tc::run_to_heads(*session, last ? tc::EntryLast : tc::EntryInfer, batch, tc::RoleOutput, "outputs", outputs);
 }
 
 tc_status tc_rt_loss(tc_session* session, const tc_batch* batch, double* mean) {
@@ -219,7 +233,28 @@ tc_status tc_rt_loss(tc_session* session, const tc_batch* batch, double* mean) {
 tc_status tc_rt_logprobs(tc_session* session, const tc_batch* batch, void* out) {
   const tc::SessionCall call(session);
   if (call.status() != TC_OK) return call.status();
+  if (session->model->desc->head_count > 1) {
+    return session->message.fail(TC_E_STATE, "the model %s has several heads: see head_logprobs",
+                                 session->model->desc->name);
+  }
   return tc::run_to_array(*session, tc::EntryLogprobs, batch, tc::RoleLogprobs, "out", out);
+}
+
+tc_status tc_rt_head_logprobs(tc_session* session, const tc_batch* batch, void* const* outs) {
+  const tc::SessionCall call(session);
+  if (call.status() != TC_OK) return call.status();
+  return tc::run_to_heads(*session, tc::EntryLogprobs, batch, tc::RoleLogprobs, "outs", outs);
+}
+
+tc_status tc_rt_losses(tc_session* session, double* sums, double* counts) {
+  const tc::SessionCall call(session);
+  if (call.status() != TC_OK) return call.status();
+  const int32_t heads = session->model->desc->head_count;
+  for (int32_t head = 0; head < heads; ++head) {
+    if (sums) sums[head] = session->losses.sums[head];
+    if (counts) counts[head] = session->losses.counts[head];
+  }
+  return TC_OK;
 }
 
 int tc_rt_threads(const tc_session* session) { return session ? session->options.threads : 0; }

@@ -34,17 +34,14 @@ tc_status prepare_pass(tc_session& session, EntryId entry, const tc_batch* batch
   return status == TC_OK ? prepare(session, entry, inputs, run) : status;
 }
 
-struct Loss {
-  double sum = 0, count = 0;
-  double mean() const { return mean_of(sum, count); }
-};
-
-/// `mean`: gradients of the mean loss; else of the sum.
+/// `mean`: gradients of the mean loss; else of the sum. Of several losses it is always that of their means.
 tc_status run_train(tc_session& session, SessionRun& run, bool mean, Loss& loss) {
-  if (run.frame.held[RoleMean] >= 0) number(session, run, RoleMean) = mean ? 1 : 0;
+  const ModelDesc& desc = *session.model->desc;
+  if (run.frame.held[RoleMean] >= 0) number(session, run, RoleMean) = mean || has_several_losses(desc) ? 1 : 0;
   const tc_status status = run_pass(session, run, true);
   if (status != TC_OK) return status;
-  loss = {number(session, run, RoleLossSum), number(session, run, RoleLossCount)};
+  session.losses = losses_of(desc, run.frame, session.workspace.data);
+  loss = whole_loss(desc, session.losses);
   return TC_OK;
 }
 
@@ -113,17 +110,13 @@ namespace {
 tc_status vjp(tc_session& session, const tc_batch* batch, int training, const void* const* grad_outputs,
               void* const* grad_inputs) {
   const ModelDesc& desc = *session.model->desc;
-  if (!grad_outputs) return session.message.fail(TC_E_ARGUMENT, "grad_outputs is NULL");
   const void* wanted[RoleEnd] = {};
-  tc_status status = check_pointer("grad_outputs[0]", grad_outputs[0], real_bytes(desc), session.message);
+  tc_status status = bind_heads(desc, EntryVjp, RoleGradOutput, "grad_outputs", grad_outputs, wanted, session.message);
   if (status == TC_OK) status = bind_grad_inputs(desc, grad_inputs, wanted, session.message);
   SessionRun run;
   if (status == TC_OK) status = prepare_pass(session, EntryVjp, batch, run);
   if (status != TC_OK) return status;
-  run.bindings.roles[RoleGradOutput] = grad_outputs[0];
-  for (int role = 0; role < RoleEnd; ++role) {
-    if (wanted[role]) run.bindings.roles[role] = wanted[role];
-  }
+  set_roles(run.bindings, wanted);
   clear_gradients(session);
   status = run_pass(session, run, training != 0);
   if (status != TC_OK) return status;

@@ -12,6 +12,9 @@ reads the files. With names it makes those alone: functions here, or modules of 
   after/P        parameters after STEPS AdamW steps on the same batch, settings in adamw/lr, ...
   dropout/seed   with dropout: calls 0, 1, ... draw from this seed; gradients are those of call 0, whose loss is
                  dropout/loss, and the steps those of calls 1 to STEPS; output and loss are without
+
+Of a model with named heads output, real, targets and weights (of the targets, where there are some) are of each head:
+output.HEAD and so on, and losses.HEAD its own mean loss.
 """
 import importlib
 import os
@@ -30,11 +33,18 @@ torch.set_default_dtype(torch.float64)
 torch.set_num_threads(1)
 
 
-def write(name, toml, params, inputs, run, real, targets=None, upstream=None, inference=None, seed=None,
+def by_head(name, value):
+    """An array, or one for each head."""
+    if isinstance(value, dict):
+        return {f"{name}.{head}": v.detach().numpy() for head, v in value.items()}
+    return {name: value.detach().numpy()}
+
+
+def write(name, toml, params, inputs, run, real, targets=None, upstream=None, weights=None, inference=None, seed=None,
           trains=lambda name: True):
     """`run(inputs)` gives the output, or (output, loss) where there are targets; `params` are the tensors it reads,
-    `trains` tells which of them move. With dropout each run is the next call from `seed`, and `inference` runs
-    without."""
+    `trains` tells which of them move. Of named heads output, real, targets and weights are dicts, and run gives (outputs, loss, losses).
+    With dropout each run is the next call from `seed`, and `inference` runs without."""
     float_inputs = {k: v for k, v in inputs.items() if v.is_floating_point()}
     trained = {k: v for k, v in params.items() if trains(k)}
     for tensor in list(trained.values()) + list(float_inputs.values()):
@@ -45,27 +55,35 @@ def write(name, toml, params, inputs, run, real, targets=None, upstream=None, in
         if targets is None:
             output = run(inputs)
             return output, (output * upstream).sum()
-        return run(inputs)
+        output, loss, *losses = run(inputs)
+        own_losses.update(*losses)
+        return output, loss
 
+    own_losses = {}
     arrays = {f"param/{k}": v.detach().numpy().copy() for k, v in params.items()}
     arrays.update({f"in/{k}": v.detach().numpy().copy() for k, v in inputs.items()})
     output, scalar = objective()
-    output.retain_grad()
+    if float_inputs and targets is not None:
+        output.retain_grad()
     scalar.backward()
     if inference is not None:
         arrays["dropout/seed"] = np.uint64(seed)
         arrays["dropout/loss"] = scalar.detach().numpy()
         with torch.no_grad():
             output, scalar = inference(inputs) if targets is not None else (inference(inputs), None)
-    arrays["output"] = output.detach().numpy()
-    arrays["real"] = real.numpy()
+    arrays.update(by_head("output", output))
+    arrays.update(by_head("real", real))
     if targets is None:
         arrays["upstream"] = upstream.numpy()
     else:
         if float_inputs:
             arrays["upstream"] = output.grad.numpy()
-        arrays["targets"] = targets.numpy()
+        arrays.update(by_head("targets", targets))
+        if weights is not None:
+            arrays.update(by_head("weights", weights))
         arrays["loss"] = scalar.detach().numpy()
+        if own_losses:
+            arrays.update(by_head("losses", own_losses))
     arrays.update({f"grad/{k}": v.grad.numpy().copy() for k, v in trained.items()})
     arrays.update({f"input_grad/{k}": v.grad.numpy().copy() for k, v in float_inputs.items()})
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/check.h"
+#include "ir/heads.h"
 #include "tools/random.h"
 
 namespace tfc::tools {
@@ -26,7 +27,9 @@ int64_t id_range(const ir::Module& module, const std::string& name) {
   const int64_t vocab = facts.integer("vocab", 0);
   if (name == "src") return facts.integer("src_vocab", vocab);
   if (name == "types") return facts.integer("types", 1);
-  if (name == "targets" && facts.text("head", "none") == "classifier") return facts.integer("classes", 1);
+  for (const ir::HeadFacts& head : ir::heads_of(facts)) {
+    if (name == head.named("targets")) return head.out;
+  }
   return vocab;
 }
 
@@ -53,6 +56,24 @@ bool is_token_input(const std::string& name) {
   return name == "prefix" || name.ends_with("positions") || name.ends_with("documents");
 }
 
+/// The head whose array this is, NAME or NAME.HEAD; null: no head's.
+const ir::HeadFacts* head_of(const std::vector<ir::HeadFacts>& heads, const std::string& base, const std::string& name) {
+  for (const ir::HeadFacts& head : heads) {
+    if (name == head.named(base)) return &head;
+  }
+  return nullptr;
+}
+
+/// Targets of what is counted as yes or no, between the two.
+void into_unit_interval(ir::Tensor& tensor, Random& random) {
+  for (double& value : tensor.data) value = static_cast<double>(random.below(5)) / 4;
+}
+
+/// Weights of targets; with `padded` some are 0.
+void into_weights(ir::Tensor& tensor, bool padded, Random& random) {
+  for (double& value : tensor.data) value = static_cast<double>(random.below(padded ? 4 : 3) + (padded ? 0 : 1)) / 2;
+}
+
 ir::Tensor random_input(const ir::Module& module, const std::string& name, const ir::Type& type,
                         const ir::Point& point, bool padded, Random& random) {
   std::vector<int64_t> shape = ir::shape_at(type, point);
@@ -73,9 +94,13 @@ ir::Tensor random_input(const ir::Module& module, const std::string& name, const
   const bool ids = type.dtype == ir::DType::I32;
   const int64_t range = ids ? id_range(module, name) : 0;
   for (double& value : tensor.data) value = ids ? static_cast<double>(random.below(range)) : random.normal();
-  if (name == "targets" && padded && tensor.elements() > 4) {
-    tensor[tensor.elements() / 3] = static_cast<double>(module.facts.integer("ignore_index", -100));
+  const std::vector<ir::HeadFacts> heads = ir::heads_of(module.facts);
+  const ir::HeadFacts* head = head_of(heads, "targets", name);
+  if (head && head->loss == "binary_cross_entropy") into_unit_interval(tensor, random);
+  if (head && ids && padded && tensor.elements() > 4) {
+    tensor[tensor.elements() / 3] = static_cast<double>(head->ignore_index);
   }
+  if (head_of(heads, "weights", name)) into_weights(tensor, padded, random);
   // What the library computes in float32 is what the interpreter is given.
   if (type.dtype == ir::DType::F32) {
     for (double& value : tensor.data) value = static_cast<float>(value);
@@ -145,7 +170,7 @@ const void* Batch::keep(const ir::Tensor& tensor, int real_bytes) {
   return bytes.data();
 }
 
-Batch::Batch(const tc_info& info, const Inputs& inputs, const ir::Point& point) {
+Batch::Batch(const ir::Module& module, const tc_info& info, const Inputs& inputs, const ir::Point& point) {
   const auto given = [&](const char* name) -> const void* {
     const auto found = inputs.find(name);
     return found == inputs.end() ? nullptr : keep(found->second, info.real_bytes);
@@ -166,7 +191,17 @@ Batch::Batch(const tc_info& info, const Inputs& inputs, const ir::Point& point) 
   batch.prefix = static_cast<const int32_t*>(given("prefix"));
   batch.src_positions = static_cast<const int32_t*>(given("src_positions"));
   batch.src_documents = static_cast<const int32_t*>(given("src_documents"));
-  grad_output = given("grad_output");
+  bool has_targets = false, has_weights = false;
+  for (const ir::HeadFacts& head : ir::heads_of(module.facts)) {
+    grad_outputs_.push_back(given(head.named("grad_output").c_str()));
+    targets_.push_back(given(head.named("targets").c_str()));
+    weights_.push_back(given(head.named("weights").c_str()));
+    has_targets |= targets_.back() != nullptr;
+    has_weights |= weights_.back() != nullptr;
+  }
+  grad_output = grad_outputs_.data();
+  if (has_targets) batch.targets = targets_.data();
+  if (has_weights) batch.weights = weights_.data();
 
   // Padding is on the right, so lengths say the same as masks where only those are declared.
   const auto mask = [&](const char* name, unsigned mask_bit, unsigned length_bit, const uint8_t*& masks,
@@ -186,10 +221,6 @@ Batch::Batch(const tc_info& info, const Inputs& inputs, const ir::Point& point) 
   };
   mask("mask", TC_INPUT_MASK, TC_INPUT_LENGTHS, batch.mask, batch.lengths);
   mask("src_mask", TC_INPUT_SRC_MASK, TC_INPUT_SRC_LENGTHS, batch.src_mask, batch.src_lengths);
-  if (inputs.count("targets")) {
-    targets_ = given("targets");
-    batch.targets = &targets_;
-  }
 }
 
 tc_batch Batch::slice(const tc_info& info, int64_t first, int64_t count) {

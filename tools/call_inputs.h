@@ -13,7 +13,7 @@
 namespace tfc::tools {
 
 /// By the names of the IR's inputs: tokens, x, src, tgt, memory, image, types, mask, src_mask, positions, documents, prefix,
-/// src_positions, src_documents, targets, grad_output, mean.
+/// src_positions, src_documents, mean, and of each head targets, weights, grad_output (ir/heads.h).
 using Inputs = std::map<std::string, ir::Tensor>;
 
 /// What the entries of `module` (phase joint or later) take at `point`. With `padded`, rows end in padding of
@@ -29,12 +29,12 @@ Inputs with_short_prefixes(Inputs inputs);
 /// The same as a library takes it; owns the memory that `batch` points to.
 class Batch {
  public:
-  Batch(const tc_info& info, const Inputs& inputs, const ir::Point& point);
+  Batch(const ir::Module& module, const tc_info& info, const Inputs& inputs, const ir::Point& point);
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
   tc_batch batch{};
-  const void* grad_output = nullptr;  // [output's shape], where there is one
+  const void* const* grad_output = nullptr;  // one for each head, of the output's shape; null where there is none
   bool has_mask = false;
 
   /// Tokens [first, first + count) of every row, for decode; without mask and targets.
@@ -43,7 +43,7 @@ class Batch {
  private:
   const void* keep(const ir::Tensor& tensor, int real_bytes);
   std::deque<std::vector<uint8_t>> storage_;
-  const void* targets_ = nullptr;
+  std::vector<const void*> targets_, weights_, grad_outputs_;
 };
 
 }  // namespace tfc::tools

@@ -54,7 +54,7 @@ MeasuredModel::MeasuredModel(const ir::Module& planned, const LoadedLibrary& lib
       point_(point),
       model_(library, 1, threads),
       inputs_(without_padding(random_inputs(planned, point, 5, false))),
-      batch_(model_.info(), inputs_, point) {}
+      batch_(planned, model_.info(), inputs_, point) {}
 
 std::vector<std::string> MeasuredModel::kinds() const {
   std::vector<std::string> kinds = {"forward"};
@@ -78,13 +78,19 @@ double MeasuredModel::tokens() const {
 
 MeasuredCall MeasuredModel::forward() {
   const ir::Graph& graph = planned_.entry("infer")->graph;
-  const int64_t elements = graph.type(graph.output("output")).elements().at(point_);
+  std::vector<int64_t> starts;  // of each head's output
+  int64_t elements = 0;
+  for (const ir::Output& output : graph.outputs) {
+    starts.push_back(elements);
+    elements += graph.type(output.value).elements().at(point_);
+  }
   output_.resize(static_cast<size_t>(elements * model_.info().real_bytes));
-  const auto run = [this] {
-    void* outputs[] = {output_.data()};
+  const auto run = [this, starts] {
+    std::vector<void*> outputs;
+    for (const int64_t start : starts) outputs.push_back(output_.data() + start * model_.info().real_bytes);
     tc_batch call = batch_.batch;
     call.targets = nullptr;
-    model_.check(model_.api().forward(model_.session(), &call, 0, outputs));
+    model_.check(model_.api().forward(model_.session(), &call, 0, outputs.data()));
   };
   return {{"forward", 0, tokens(), forward_flops(planned_, point_), 0}, run, {{"infer", TC_ENTRY_INFER}}};
 }

@@ -45,8 +45,8 @@ Description one_layer(const Description& full, const Layer& layer, Side side, bo
   one.embedding = {};
   one.embedding.tie = one.embedding.tie_sides = false;
   if (one.position.type != "rope") one.position.type = "none";
-  one.head = {};
-  one.head.type = "none";
+  one.heads.assign(1, {});
+  one.heads.front().type = one.heads.front().loss = "none";
   one.inputs = {};
   one.inputs.mask = false;
   one.shapes = {};

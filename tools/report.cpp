@@ -217,7 +217,7 @@ double node_flops(const ir::Graph& graph, ir::NodeId id, const ir::Point& point)
   const auto value = [&](const ir::Dim& dim) { return static_cast<double>(dim.at(point)); };
   switch (node.op) {
     case ir::OpKind::Linear:
-    case ir::OpKind::LinearCrossEntropy:
+    case ir::OpKind::LinearLoss:
       return 2 * value(shape_at(0).rows()) * value(shape_at(1).elements());
     case ir::OpKind::ExpertLinear:  // of a token's experts alone
       return 2 * value(shape_at(0).rows()) * value(shape_at(1).elements()) / (value(shape_at(3).elements()) - 1);

@@ -65,7 +65,7 @@ std::string misfit(const frontend::Description& description) {
     return "there is no [run]: it says what to train on, such as task = \"text\" and data = \"book.txt\"";
   if (run.task == "reverse") {
     if (!model.is_encoder_decoder() || model.vocab < 4 || !model.has_encoder_input ||
-        description.head.type != "lm") {
+        !description.has_only_head("lm")) {
       return "task = \"reverse\" needs an encoder-decoder with a vocabulary of at least 4: padding, begin, "
              "and symbols";
     }
@@ -73,7 +73,7 @@ std::string misfit(const frontend::Description& description) {
     return "";
   }
   if (run.task != "text") return "[run] needs a task: \"text\" or \"reverse\"";
-  if (model.kind != "decoder" || model.vocab < 256 || description.head.type != "lm") {
+  if (model.kind != "decoder" || model.vocab < 256 || !description.has_only_head("lm")) {
     return "task = \"text\" needs a decoder with vocab = 256 (a token is a byte) and head \"lm\"";
   }
   return "";

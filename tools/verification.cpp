@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/heads.h"
 #include "tools/random.h"
 
 namespace tfc::tools {
@@ -44,7 +45,7 @@ Verification::Verification(const ir::Module& joint, const LoadedLibrary& library
       model_(library, 1, 1),
       interpreter_(joint, point),
       inputs_(random_inputs(joint, point, 7, true)),
-      batch_(model_.info(), inputs_, point) {
+      batch_(joint, model_.info(), inputs_, point) {
   share_parameters();
   interpreter_.inputs = inputs_;
 }
@@ -96,18 +97,38 @@ void Verification::share_parameters() {
   }
 }
 
-void Verification::forward(const char* entry, int last) {
-  interpreter_.run(graph(entry));
-  const ir::Tensor& expected = interpreter_.output("output");
-  std::vector<uint8_t> bytes(static_cast<size_t>(expected.elements() * model_.info().real_bytes));
-  void* outputs[] = {bytes.data()};
-  model_.check(model_.api().forward(model_.session(), &batch_.batch, last, outputs));
-  compare(entry, "output", model_.read(bytes.data(), expected.elements()), expected.data);
+/// Results of an entry, by the names of its outputs, as memory that a call of the library fills.
+Verification::Outputs::Outputs(const ir::Graph& graph, const ir::Point& point, int64_t real_bytes) {
+  for (const ir::Output& output : graph.outputs) {
+    names.push_back(output.name);
+    bytes.emplace_back(static_cast<size_t>(graph.type(output.value).elements().at(point) * real_bytes));
+    pointers.push_back(bytes.back().data());
+  }
 }
 
+void Verification::compare(const std::string& group, const Outputs& outputs) {
+  for (size_t i = 0; i < outputs.names.size(); ++i) {
+    const ir::Tensor& expected = interpreter_.output(outputs.names[i]);
+    compare(group, outputs.names[i], model_.read(outputs.pointers[i], expected.elements()), expected.data);
+  }
+}
+
+void Verification::forward(const char* entry, int last) {
+  interpreter_.run(graph(entry));
+  Outputs outputs(graph(entry), point_, model_.info().real_bytes);
+  model_.check(model_.api().forward(model_.session(), &batch_.batch, last, outputs.pointers.data()));
+  compare(entry, outputs);
+}
+
+/// As the run time adds up the losses of several heads.
 double Verification::mean_of_last_run() const {
-  const double count = interpreter_.output("loss.count")[0];
-  return count > 0 ? interpreter_.output("loss.sum")[0] / count : 0;
+  double whole = 0;
+  for (const ir::HeadFacts& head : ir::heads_of(joint_.facts)) {
+    if (!head.has_loss()) continue;
+    const double count = interpreter_.output(head.named("loss.count"))[0];
+    whole += count > 0 ? head.weight * interpreter_.output(head.named("loss.sum"))[0] / count : 0;
+  }
+  return whole;
 }
 
 void Verification::loss() {
@@ -119,10 +140,14 @@ void Verification::loss() {
 
 void Verification::logprobs() {
   interpreter_.run(graph("logprobs"));
-  const ir::Tensor& expected = interpreter_.output("logprobs");
-  std::vector<uint8_t> bytes(static_cast<size_t>(expected.elements() * model_.info().real_bytes));
-  model_.check(model_.api().logprobs(model_.session(), &batch_.batch, bytes.data()));
-  compare("logprobs", "logprobs", model_.read(bytes.data(), expected.elements()), expected.data);
+  Outputs outputs(graph("logprobs"), point_, model_.info().real_bytes);
+  std::vector<void*> pointers;  // of all heads
+  size_t next = 0;
+  for (const ir::HeadFacts& head : ir::heads_of(joint_.facts)) {
+    pointers.push_back(head.has_class_targets() ? outputs.pointers[next++] : nullptr);
+  }
+  model_.check(model_.api().head_logprobs(model_.session(), &batch_.batch, pointers.data()));
+  compare("logprobs", outputs);
 }
 
 void Verification::clear_gradients() {
@@ -190,8 +215,7 @@ void Verification::vjp(const std::string& group, bool training) {
   }
   void* grad_inputs[4] = {};
   for (size_t i = 0; i < bytes.size(); ++i) grad_inputs[i] = bytes[i].data();
-  const void* grad_outputs[] = {batch_.grad_output};
-  model_.check(model_.api().vjp(model_.session(), &forward_batch(), training, grad_outputs, grad_inputs));
+  model_.check(model_.api().vjp(model_.session(), &forward_batch(), training, batch_.grad_output, grad_inputs));
   for (size_t i = 0; i < names.size(); ++i) {
     const ir::Tensor& expected = interpreter_.output("grad_" + names[i]);
     compare(group, "grad_" + names[i], model_.read(bytes[i].data(), expected.elements()), expected.data);
@@ -204,6 +228,7 @@ void Verification::vjp(const std::string& group, bool training) {
 const tc_batch& Verification::forward_batch() {
   forward_batch_ = batch_.batch;
   forward_batch_.targets = nullptr;
+  forward_batch_.weights = nullptr;
   return forward_batch_;
 }
 
@@ -211,11 +236,10 @@ void Verification::step() {
   const bool from_loss = has("train");
   share_dropout(from_loss);
   double mean = 0;
-  const void* grad_outputs[] = {batch_.grad_output};
   void* no_gradients[4] = {};
   model_.check(from_loss
                    ? model_.api().backward(model_.session(), &batch_.batch, &mean)
-                   : model_.api().vjp(model_.session(), &forward_batch(), 0, grad_outputs, no_gradients));
+                   : model_.api().vjp(model_.session(), &forward_batch(), 0, batch_.grad_output, no_gradients));
   if (from_loss) interpreter_.block(Space::Grads) = train_gradients_;
   tc_adamw settings{};
   settings.size = sizeof settings;

@@ -40,6 +40,13 @@ class Verification {
   void add_bits(const std::string& group, const std::string& name, bool same);
   void compare(const std::string& group, const std::string& name, const std::vector<double>& compiled,
                const std::vector<double>& expected, double floor = 0);
+  struct Outputs {
+    Outputs(const ir::Graph& graph, const ir::Point& point, int64_t real_bytes);
+    std::vector<std::string> names;
+    std::vector<std::vector<uint8_t>> bytes;
+    std::vector<void*> pointers;
+  };
+  void compare(const std::string& group, const Outputs& outputs);
   void share_parameters();
 
   // Entries against the interpreter.

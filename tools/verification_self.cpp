@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
+#include "ir/heads.h"
 #include "tools/random.h"
 #include "tools/report.h"
 #include "tools/verification.h"
@@ -21,9 +22,11 @@ double Verification::objective() {
     return mean_of_last_run();
   }
   interpreter_.run(graph("infer"));
-  const ir::Tensor& output = interpreter_.output("output");
   double sum = 0;
-  for (int64_t i = 0; i < output.elements(); ++i) sum += output[i] * inputs_.at("grad_output")[i];
+  for (const ir::Output& named : graph("infer").outputs) {
+    const ir::Tensor &output = interpreter_.output(named.name), &upstream = inputs_.at("grad_" + named.name);
+    for (int64_t i = 0; i < output.elements(); ++i) sum += output[i] * upstream[i];
+  }
   return sum;
 }
 
@@ -87,13 +90,16 @@ std::vector<const ir::Parameter*> Verification::parameters_to_differentiate() co
 void Verification::decode() {
   const int64_t T = point_[Symbol::T], B = point_[Symbol::B];
   const Inputs inputs = with_short_prefixes(without_padding(inputs_));
-  Batch whole(model_.info(), inputs, point_);
+  Batch whole(joint_, model_.info(), inputs, point_);
   const int64_t row = model_.info().out_width * model_.info().real_bytes;
-  std::vector<uint8_t> expected(static_cast<size_t>(B * T * row)), part(expected.size());
-  void* outputs[] = {expected.data()};
+  Outputs outputs(graph("infer"), point_, model_.info().real_bytes);
+  const std::vector<uint8_t>& expected =
+      outputs.bytes[static_cast<size_t>(std::max(0, ir::main_head(ir::heads_of(joint_.facts))))];
+  std::vector<uint8_t> part(expected.size());
   tc_batch call = whole.batch;
   call.targets = nullptr;
-  model_.check(model_.api().forward(model_.session(), &call, 0, outputs));
+  call.weights = nullptr;
+  model_.check(model_.api().forward(model_.session(), &call, 0, outputs.pointers.data()));
   tc_batch memory = call;
   memory.T = 0;
   memory.tgt = nullptr;
@@ -116,7 +122,8 @@ void Verification::decode() {
 }
 
 struct Verification::Results {
-  std::vector<uint8_t> output, gradients;
+  std::vector<std::vector<uint8_t>> outputs;
+  std::vector<uint8_t> gradients;
   double mean = 0;
   bool operator==(const Results&) const = default;
 };
@@ -124,16 +131,14 @@ struct Verification::Results {
 Verification::Results Verification::results_with(int threads) {
   LoadedModel model(library_, 1, threads);
   Results results;
-  const ir::Type& type = graph("infer").type(graph("infer").output("output"));
-  results.output.resize(static_cast<size_t>(type.elements().at(point_) * model.info().real_bytes));
-  void* outputs[] = {results.output.data()};
-  model.check(model.api().forward(model.session(), &batch_.batch, 0, outputs));
-  const void* grad_outputs[] = {batch_.grad_output};
+  Outputs outputs(graph("infer"), point_, model.info().real_bytes);
+  model.check(model.api().forward(model.session(), &batch_.batch, 0, outputs.pointers.data()));
+  results.outputs = outputs.bytes;
   void* none[4] = {};
   if (has("train")) {
     model.check(model.api().backward(model.session(), &batch_.batch, &results.mean));
   } else if (has_gradients("vjp")) {
-    model.check(model.api().vjp(model.session(), &forward_batch(), 0, grad_outputs, none));
+    model.check(model.api().vjp(model.session(), &forward_batch(), 0, batch_.grad_output, none));
   }
   if (const void* block = model.api().block(model.model(), TC_BLOCK_GRADIENTS)) {
     const auto* bytes = static_cast<const uint8_t*>(block);
@@ -144,7 +149,8 @@ Verification::Results Verification::results_with(int threads) {
 
 void Verification::threads() {
   const Results one = results_with(1);
-  std::string all(one.output.begin(), one.output.end());
+  std::string all;
+  for (const std::vector<uint8_t>& output : one.outputs) all.append(output.begin(), output.end());
   all.append(one.gradients.begin(), one.gradients.end());
   all.append(reinterpret_cast<const char*>(&one.mean), sizeof one.mean);
   bits = llvm::utohexstr(llvm::xxh3_64bits(all));

@@ -1,13 +1,14 @@
-// Cross entropy of rows of logits, a chunk of rows at a time: the products around it are ordinary product
-// records (passes/lower/loss.cpp). With x a row of logits, t its target, lse = log sum_v exp(x_v), e the
-// label smoothing:
+// Losses of rows of outputs x, a chunk of rows at a time: the products around them are ordinary product records
+// (passes/lower/loss.cpp). Of a row of N outputs, by the attribute `kind`:
 //
-//   loss      = (1 - e) (lse - x_t) + e/V sum_v (lse - x_v)
-//   dloss/dx_v = exp(x_v - lse) - e/V - (1 - e) [v = t]
+//   cross_entropy         (1 - e) (lse - x_t) + e/N sum_n (lse - x_n), with lse = log sum_n exp(x_n), t the target, e the
+//                         label smoothing;     d/dx_n = exp(x_n - lse) - e/N - (1 - e) [n = t]
+//   binary_cross_entropy  1/N sum_n (log(1 + exp(x_n)) - t_n x_n);     d/dx_n = (sigmoid(x_n) - t_n) / N
+//   mse                   1/N sum_n (x_n - t_n)^2;     d/dx_n = 2 (x_n - t_n) / N
 //
-// A row counts when its target is not ignore_index and its mask is 1. What stands in other rows is not read:
-// their loss and gradients are zero whatever it is, NaN included. Sums over a row and over rows are in
-// double.
+// times the row's weight where there are weights. A row counts when its mask is 1, its weight is not 0 and, in cross
+// entropy, its target is not ignore_index. What stands in other rows is not read: their loss and gradients are zero
+// whatever it is, NaN included. Sums over a row and over rows are in double.
 #include "codegen/kernels/kernels.h"
 #include "codegen/math.h"
 
@@ -15,23 +16,38 @@ namespace tfc::codegen {
 
 namespace {
 
-/// The targets of a chunk of rows, and which of its rows count.
+const std::string kCrossEntropy = "cross_entropy";
+
+std::string kind_of(const ir::KernelSpec& spec) { return spec.attributes.text("kind", kCrossEntropy); }
+
+/// The targets of a chunk of rows, their weights, and which of its rows count. `weights_slot`: where the weights are,
+/// if the kernel has them.
 struct Targets {
   KernelBuilder& k;
-  Ptr targets, mask;
+  const bool classes, weighted;
+  Ptr targets, mask, weights;
   Val ignore_index;
 
-  Targets(KernelBuilder& builder, int targets_slot, int mask_slot, int ignore_slot)
+  Targets(KernelBuilder& builder, const ir::KernelSpec& spec, int targets_slot, int mask_slot, int ignore_slot,
+          int weights_slot)
       : k(builder),
-        targets(k.pointer(targets_slot, ir::DType::I32)),
+        classes(kind_of(spec) == kCrossEntropy),
+        weighted(spec.attributes.flag("weighted")),
+        targets(classes ? k.pointer(targets_slot, ir::DType::I32) : k.pointer(targets_slot)),
         mask(k.pointer(mask_slot, ir::DType::U8)),
-        ignore_index(k.integer(ignore_slot)) {}
+        ignore_index(k.integer(ignore_slot)) {
+    if (weighted) weights = k.pointer(weights_slot);
+  }
 
   Val target(Val row) { return k.to_index(k.load(targets, row)); }
+  Val weight(Val row) { return k.to_double(k.load(weights, row)); }
 
   Val counts(Val row) {
-    Var result = k.var(target(row) != ignore_index);
+    Var result = k.var(classes ? target(row) != ignore_index : k.index(0) == k.index(0));
     k.if_(!k.is_null(mask), [&] { result.set(result.get() & (k.to_index(k.load(mask, row)) != 0)); });
+    if (weighted) {  // not read where the row does not count anyway
+      k.if_(result.get(), [&] { result.set(k.load(weights, row) != 0.0); });
+    }
     return result.get();
   }
 };
@@ -44,11 +60,19 @@ void for_rows(KernelBuilder& k, Val rows, Val rows_per_task, const std::function
   });
 }
 
-/// loss_count {}  how many rows count
-/// slots: count f64, targets, mask or null, rows, ignore_index. One task.
-llvm::Function* emit_loss_count(KernelBuilder& k, const ir::KernelSpec&) {
-  Targets targets(k, 1, 2, 4);
+/// loss_count {kind, weighted}  how many rows count, or the sum of their weights
+/// slots: count f64, targets, mask or null, rows, ignore_index, weights (with `weighted` only). One task.
+llvm::Function* emit_loss_count(KernelBuilder& k, const ir::KernelSpec& spec) {
+  Targets targets(k, spec, 1, 2, 4, 5);
   k.for_tasks([&](Val) {
+    if (targets.weighted) {
+      Var sum = k.var(k.constant(ir::DType::F64, 0.0));
+      k.loop("row", k.integer(3), [&](Val row) {
+        k.if_(targets.counts(row), [&] { sum.set(sum.get() + targets.weight(row)); });
+      });
+      k.store(k.pointer(0, ir::DType::F64), k.index(0), sum.get());
+      return;
+    }
     Var count = k.var(k.index(0));
     k.loop("row", k.integer(3),
            [&](Val row) { count.set(count.get() + k.select(targets.counts(row), k.index(1), k.index(0))); });
@@ -59,10 +83,10 @@ llvm::Function* emit_loss_count(KernelBuilder& k, const ir::KernelSpec&) {
 
 struct LossEmitter {
   KernelBuilder& k;
+  std::string kind;
   double smoothing;
   bool gradient;
   Val width;
-  Val upstream;  // of each row's loss: 1, or 1 / count
 
   /// Greatest logit, and the sum of exp(x - greatest); with `keep` the row becomes these exponentials.
   struct Softmax {
@@ -83,8 +107,8 @@ struct LossEmitter {
 
   Val over_width(double factor) { return k.constant(ir::DType::F64, factor) / k.to_double(width); }
 
-  /// The row's loss in double; its logits become their gradient.
-  Val row_loss(Ptr row, Val target) {
+  /// The row's loss in double; its logits become their gradient, times `upstream`.
+  Val cross_entropy(Ptr row, Val target, Val upstream) {
     const Val x_target = k.to_double(k.load(row, target));
     Val sum_of_logits;
     if (smoothing != 0)
@@ -101,11 +125,38 @@ struct LossEmitter {
     }
     return loss;
   }
+
+  /// log(1 + y) for 0 <= y <= 1, to the last digits of a small y.
+  Val log_1_plus(Val y) {
+    const Val above = 1.0 + y;
+    return k.select(above == 1.0, y, log(above) * (y / (above - 1.0)));
+  }
+
+  /// Losses with a target for each output. One pass: what is read of x and its target becomes the gradient.
+  Val of_numbers(Ptr row, Ptr targets, Val upstream) {
+    Val factor;
+    if (gradient) factor = k.to_real(upstream * over_width(kind == "mse" ? 2 : 1));
+    const Val sum = k.sum_in(ir::DType::F64, "outputs", width, [&](Lane lane) {
+      const Val x = k.load(row, lane), target = k.load(targets, lane);
+      if (kind == "mse") {
+        const Val difference = x - target;
+        if (gradient) k.store(row, lane, difference * factor);
+        return difference * difference;
+      }
+      const Val small = exp_nonpositive(-k.abs(x)), positive = x > 0.0;
+      if (gradient) {
+        const Val p = k.select(positive, k.number(1.0), small) / (1.0 + small);
+        k.store(row, lane, (p - target) * factor);
+      }
+      return k.select(positive, x, k.number(0.0)) - target * x + log_1_plus(small);
+    });
+    return sum * over_width(1);
+  }
 };
 
-/// What a row's loss is multiplied by: 1, or 1 / count where `mean` is not 0 (0 where nothing counts).
-Val upstream_factor(KernelBuilder& k, Ptr count, Ptr mean) {
-  const Val one = k.constant(ir::DType::F64, 1.0);
+/// What a row's loss is multiplied by: share, or share / count where `mean` is not 0 (0 where nothing counts).
+Val upstream_factor(KernelBuilder& k, double share, Ptr count, Ptr mean) {
+  const Val one = k.constant(ir::DType::F64, share);
   Var factor = k.var(one);
   k.if_(k.load(mean) != 0.0, [&] {
     const Val n = k.load(count);
@@ -114,21 +165,33 @@ Val upstream_factor(KernelBuilder& k, Ptr count, Ptr mean) {
   return factor.get();
 }
 
-/// softmax_loss {gradient, smoothing}  each row's loss; with `gradient` its logits become the loss's gradient
-/// slots: logits, row losses f64, targets, mask or null, rows, width V, row stride, ignore_index, rows per
-/// task, count f64, mean f64 (both with `gradient` only)
-llvm::Function* emit_softmax_loss(KernelBuilder& k, const ir::KernelSpec& spec) {
+/// row_loss {kind, gradient, smoothing, weighted, share}  each row's loss; with `gradient` its outputs become the
+/// loss's gradient
+/// slots: outputs, row losses f64, targets, mask or null, rows, width N, row stride, ignore_index, rows per task,
+/// then with `weighted` weights, with `gradient` count f64, mean f64
+llvm::Function* emit_row_loss(KernelBuilder& k, const ir::KernelSpec& spec) {
   const bool gradient = spec.attributes.flag("gradient");
-  const Ptr logits = k.pointer(0), losses = k.pointer(1, ir::DType::F64);
+  const Ptr outputs = k.pointer(0), losses = k.pointer(1, ir::DType::F64);
   const Val width = k.integer(5), stride = k.integer(6);
-  Targets targets(k, 2, 3, 7);
+  Targets targets(k, spec, 2, 3, 7, 9);
+  const int count_slot = targets.weighted ? 10 : 9;
   Val upstream;
-  if (gradient) upstream = upstream_factor(k, k.pointer(9, ir::DType::F64), k.pointer(10, ir::DType::F64));
-  LossEmitter emitter{k, spec.attributes.real("smoothing", 0.0), gradient, width, upstream};
+  if (gradient) {
+    upstream = upstream_factor(k, spec.attributes.real("share", 1.0), k.pointer(count_slot, ir::DType::F64),
+                               k.pointer(count_slot + 1, ir::DType::F64));
+  }
+  LossEmitter emitter{k, kind_of(spec), spec.attributes.real("smoothing", 0.0), gradient, width};
+  const auto row_loss = [&](Val row, Ptr x) {
+    const Val weight = targets.weighted ? targets.weight(row) : Val{};
+    const Val of_row = gradient && targets.weighted ? upstream * weight : upstream;
+    const Val loss = targets.classes ? emitter.cross_entropy(x, targets.target(row), of_row)
+                                     : emitter.of_numbers(x, k.at(targets.targets, row * width), of_row);
+    return targets.weighted ? loss * weight : loss;
+  };
   for_rows(k, k.integer(4), k.integer(8), [&](Val row) {
-    const Ptr x = k.at(logits, row * stride);
+    const Ptr x = k.at(outputs, row * stride);
     k.if_(
-        targets.counts(row), [&] { k.store(losses, row, emitter.row_loss(x, targets.target(row))); },
+        targets.counts(row), [&] { k.store(losses, row, row_loss(row, x)); },
         [&] {
           k.store(losses, row, k.constant(ir::DType::F64, 0.0));
           if (gradient) k.zero(x, width);
@@ -137,13 +200,13 @@ llvm::Function* emit_softmax_loss(KernelBuilder& k, const ir::KernelSpec& spec) 
   return k.finish();
 }
 
-/// softmax_logprob {}  log p of each row's target; 0 where it does not count
-/// slots: logits, log-probabilities, targets, mask or null, rows, width V, row stride, ignore_index, rows per
-/// task
-llvm::Function* emit_softmax_logprob(KernelBuilder& k, const ir::KernelSpec&) {
+/// softmax_logprob {weighted}  log p of each row's target; 0 where it does not count
+/// slots: logits, log-probabilities, targets, mask or null, rows, width N, row stride, ignore_index, rows per
+/// task, weights (with `weighted` only)
+llvm::Function* emit_softmax_logprob(KernelBuilder& k, const ir::KernelSpec& spec) {
   const Ptr logits = k.pointer(0), out = k.pointer(1);
-  Targets targets(k, 2, 3, 7);
-  LossEmitter emitter{k, 0, false, k.integer(5), {}};
+  Targets targets(k, spec, 2, 3, 7, 9);
+  LossEmitter emitter{k, kCrossEntropy, 0, false, k.integer(5)};
   for_rows(k, k.integer(4), k.integer(8), [&](Val row) {
     Var value = k.var(k.number(0.0));
     k.if_(targets.counts(row), [&] {
@@ -156,13 +219,13 @@ llvm::Function* emit_softmax_logprob(KernelBuilder& k, const ir::KernelSpec&) {
   return k.finish();
 }
 
-/// counted_rows {}  a copy of rows, zeros where a row does not count
+/// counted_rows {kind, weighted}  a copy of rows, zeros where a row does not count
 /// slots: out [rows, width], rows' source, targets, mask or null, rows, width, source's stride, ignore_index,
-/// rows per task
-llvm::Function* emit_counted_rows(KernelBuilder& k, const ir::KernelSpec&) {
+/// rows per task, weights (with `weighted` only)
+llvm::Function* emit_counted_rows(KernelBuilder& k, const ir::KernelSpec& spec) {
   const Ptr out = k.pointer(0), source = k.pointer(1);
   const Val width = k.integer(5);
-  Targets targets(k, 2, 3, 7);
+  Targets targets(k, spec, 2, 3, 7, 9);
   for_rows(k, k.integer(4), k.integer(8), [&](Val row) {
     const Ptr to = k.at(out, row * width);
     k.if_(
@@ -192,7 +255,7 @@ llvm::Function* emit_loss_sum(KernelBuilder& k, const ir::KernelSpec&) {
 
 std::vector<KernelFamily> loss_kernels() {
   return {{"loss_count", emit_loss_count},
-          {"softmax_loss", emit_softmax_loss},
+          {"row_loss", emit_row_loss},
           {"softmax_logprob", emit_softmax_logprob},
           {"counted_rows", emit_counted_rows},
           {"loss_sum", emit_loss_sum}};

@@ -129,7 +129,9 @@ void read_memory_cache(Graph& graph, NodeId id) {
 }  // namespace
 
 Graph derive_decode(const ir::Module& module, const Graph& model) {
-  Graph graph = with_outputs(model, {"output"});
+  Graph graph = model;
+  graph.outputs = {{"output", main_output(module, model)}};
+  graph.erase_unreachable();
   const Value offsets = add_input(graph, "offsets", {DType::I32, {ir::Dim(Symbol::B)}});
   for (NodeId id : graph.nodes()) {
     const OpKind op = graph.node(id).op;

@@ -16,11 +16,13 @@ ir::Graph without_dropout(const ir::Graph& model);
 /// The product that makes a language model's logits; invalid where the model has none.
 ir::NodeId logits_product(const ir::Module& module, const ir::Graph& model);
 
+/// The output that `last` and `decode` are about; there is one.
+ir::Value main_output(const ir::Module& module, const ir::Graph& model);
+
 ir::Value add_input(ir::Graph& graph, const std::string& name, ir::Type type);
 ir::Value add_state(ir::Graph& graph, std::string_view space, const std::string& name, ir::Type type);
 
 ir::Graph derive_last(const ir::Module& module, const ir::Graph& model);
-ir::Graph derive_logprobs(const ir::Module& module, const ir::Graph& model);
 ir::Graph derive_step(const ir::Module& module);
 ir::Graph derive_decode(const ir::Module& module, const ir::Graph& model);
 ir::Graph derive_encode(const ir::Module& module, const ir::Graph& model);

@@ -16,7 +16,8 @@ Expander::Expander(ir::Module& module, const ir::Graph& blocks)
     : module_(module), blocks_(blocks), initialiser_(module) {
   result.real = module.real;
   for (NodeId id : blocks.nodes()) {
-    if (block(id).op == OpKind::BlockHead) tied_ = attributes(id).text("tied", "");
+    if (block(id).op != OpKind::BlockHead) continue;
+    if (const std::string tied = attributes(id).text("tied", ""); !tied.empty()) tied_ = tied;
   }
 }
 
@@ -41,13 +42,13 @@ void Expander::run() {
     result.outputs.push_back({output.name, values_.at(output.value)});
 }
 
-/// Float inputs lose what stands at masked positions at once, so that it is never read, in either direction.
+/// Hidden states lose what stands at masked positions at once, so that it is never read, in either direction.
 void Expander::input(NodeId id) {
   ir::Node node = block(id);
   const std::string name = node.name;
   const ir::Type type = node.results[0];
   Value value{result.add_node(std::move(node), {}), 0};
-  if (type.dtype == module_.real && type.rank() == 3) {
+  if (type.dtype == module_.real && type.rank() == 3 && !name.starts_with("targets")) {  // a loss reads what counts
     const NodeId mask = blocks_.find(type.shape[1] == ir::Dim(Symbol::S) ? "src_mask" : "mask");
     if (mask.valid() && block(mask).op == OpKind::Input) {
       value = masked(value, values_.at({mask, 0}), name + ".real");

@@ -37,6 +37,7 @@ class Expander {
   ir::Value layer_scaled(ir::NodeId id, const std::vector<ir::Value>& branches);
   ir::Value linear_block(ir::NodeId id);
   ir::Value head(ir::NodeId id);
+  ir::Value transformed(ir::NodeId id, ir::Value x);
   void loss(ir::NodeId id);
   void input(ir::NodeId id);
   ir::Value expand_block(ir::NodeId id);

@@ -94,8 +94,8 @@ void lower_accumulation(const FusedBody& body) {
         return lower_ExpertColumnSum(inside);
       case OpKind::EmbeddingGrad:
         return lower_EmbeddingGrad(inside);
-      case OpKind::LinearCrossEntropyGrad:
-        return lower_LinearCrossEntropyGrad(inside);
+      case OpKind::LinearLossGrad:
+        return lower_LinearLossGrad(inside);
       default:
         continue;
     }

@@ -1,6 +1,7 @@
-// The head's product and the cross entropy over it, in chunks of rows: logits -> losses and their gradient in the same
-// memory -> gradients of hidden states and weight. The logits of all tokens never exist together.
+// The head's product and the loss over it, in chunks of rows: logits -> losses and their gradient in the same memory ->
+// gradients of hidden states and weight. The logits of all tokens never exist together.
 #include <algorithm>
+#include <optional>
 
 #include "ir/check.h"
 #include "passes/lower/product_plan.h"
@@ -17,7 +18,7 @@ constexpr int64_t kLogitBytes = 58'000'000;
 constexpr int64_t kLeastRows = 64, kMostRows = 4096, kRowMultiple = 64;
 constexpr int64_t kElementsPerTask = 16384;  // of row by row kernels
 
-/// The operands that linear_cross_entropy, its gradient and linear_logprob share, and the current chunk.
+/// What linear_loss, its gradient and linear_logprob share of operands and settings, and the current chunk.
 class ChunkedHead {
  public:
   explicit ChunkedHead(Lowering& lowering) : lowering_(lowering) {
@@ -34,7 +35,9 @@ class ChunkedHead {
     greatest_rows = min(Dim(chunk), rows);  // of the first chunk
     targets_ = lowering.pointer(lowering.operand(3));
     mask_ = lowering.operand(4).valid() ? lowering.pointer(lowering.operand(4)) : null_pointer();
+    if (lowering.operand(5).valid()) weights_ = lowering.pointer(lowering.operand(5));
     ignore_index_ = lowering.attributes().integer("ignore_index", -100);
+    kind_ = lowering.attributes().text("kind", "cross_entropy");
     // Together in memory, so that a short batch needs no more than its rows.
     logits = {lowering.temporary("logits", greatest_rows * Dim(stride * bytes)), stride, vocab};
   }
@@ -62,17 +65,19 @@ class ChunkedHead {
     lower_product(lowering_, product);
   }
 
-  /// A kernel over the chunk's rows: out, source, targets, mask, rows, width, stride, ignore_index, rows per task.
+  /// A kernel over the chunk's rows: out, source, targets, mask, rows, width, stride, ignore_index, rows per task,
+  /// weights where there are some.
   ir::Record row_record(const std::string& family, ir::Arg first, ir::Arg second, int64_t row_width,
                         int64_t row_stride) const {
     const int64_t rows_per_task = std::clamp<int64_t>(kElementsPerTask / row_width, 1, 64);
     ir::Record record;
-    record.kernel = {family, real_attribute(lowering_)};
+    record.kernel = {family, attributes()};
     record.tasks = ceildiv(chunk_rows, rows_per_task);
-    record.args = {first, second, chunk_of(targets_, 4), chunk_of(mask_, 1)};
+    record.args = {first, second, chunk_of(targets_, has_classes() ? 4 : vocab * bytes), chunk_of(mask_, 1)};
     for (const Dim& number : {chunk_rows, Dim(row_width), Dim(row_stride), Dim(ignore_index_), Dim(rows_per_task)}) {
       record.args.push_back(Lowering::integer(number));
     }
+    if (weights_) record.args.push_back(chunk_of(*weights_, bytes));
     record.flops = chunk_rows * Dim(row_width * 16);  // an exponential is about a dozen operations
     record.bytes = chunk_rows * Dim(row_width * bytes * 2);
     return record;
@@ -80,9 +85,10 @@ class ChunkedHead {
 
   void lower_count(ir::Arg count) {
     ir::Record record;
-    record.kernel = {"loss_count", real_attribute(lowering_)};
+    record.kernel = {"loss_count", attributes()};
     record.tasks = 1;
     record.args = {count, targets_, mask_, Lowering::integer(rows), Lowering::integer(ignore_index_)};
+    if (weights_) record.args.push_back(*weights_);
     record.bytes = rows * Dim(5);
     lowering_.call(std::move(record));
   }
@@ -102,9 +108,20 @@ class ChunkedHead {
   Location logits;
 
  private:
+  bool has_classes() const { return kind_ == "cross_entropy"; }
+  /// What specialises the kernels: nothing but the real type in the usual case.
+  ir::Attributes attributes() const {
+    ir::Attributes attributes = real_attribute(lowering_);
+    if (!has_classes()) attributes.set("kind", kind_);
+    if (weights_) attributes.set("weighted", true);
+    return attributes;
+  }
+
   Lowering& lowering_;
   ir::Arg targets_, mask_;
+  std::optional<ir::Arg> weights_;
   int64_t ignore_index_;
+  std::string kind_;
 };
 
 /// A result's memory, or a temporary where nobody reads it but the kernel needs a place to write.
@@ -112,10 +129,12 @@ ir::Arg result_or_temporary(Lowering& lowering, uint32_t index, const std::strin
   return lowering.used(lowering.result(index)) ? lowering.pointer(lowering.result(index)) : lowering.temporary(name, 64);
 }
 
-void lower_softmax_loss(Lowering& lowering, const ChunkedHead& head, ir::Arg losses, std::vector<ir::Arg> upstream) {
-  ir::Record record = head.row_record("softmax_loss", head.logits.pointer, head.chunk_of(losses, 8), head.vocab, head.stride);
+void lower_row_loss(Lowering& lowering, const ChunkedHead& head, ir::Arg losses, std::vector<ir::Arg> upstream) {
+  ir::Record record = head.row_record("row_loss", head.logits.pointer, head.chunk_of(losses, 8), head.vocab, head.stride);
   record.kernel.attributes.set("gradient", !upstream.empty());
   record.kernel.attributes.set("smoothing", lowering.attributes().real("smoothing", 0.0));
+  const double share = lowering.attributes().real("share", 1.0);
+  if (!upstream.empty() && share != 1) record.kernel.attributes.set("share", share);
   record.args.insert(record.args.end(), upstream.begin(), upstream.end());
   lowering.call(std::move(record));
 }
@@ -147,24 +166,24 @@ void lower_hidden_gradient(Lowering& lowering, ChunkedHead& head) {
 
 }  // namespace
 
-void lower_LinearCrossEntropy(Lowering& lowering) {
+void lower_LinearLoss(Lowering& lowering) {
   ChunkedHead head(lowering);
   const ir::Arg losses = lowering.temporary("losses", head.rows * Dim(8));
   if (lowering.used(lowering.result(1))) head.lower_count(lowering.pointer(lowering.result(1)));
   head.for_chunks([&] {
     head.lower_logits();
-    lower_softmax_loss(lowering, head, losses, {});
+    lower_row_loss(lowering, head, losses, {});
   });
   head.lower_sum(result_or_temporary(lowering, 0, "sum"), losses);
 }
 
-void lower_LinearCrossEntropyGrad(Lowering& lowering) {
+void lower_LinearLossGrad(Lowering& lowering) {
   ChunkedHead head(lowering);
   const bool wants_hidden = lowering.used(lowering.result(2)), wants_weight = lowering.used(lowering.result(3)),
              wants_bias = lowering.used(lowering.result(4));
   const ir::Arg losses = lowering.temporary("losses", head.rows * Dim(8));
   const ir::Arg count = result_or_temporary(lowering, 1, "count");
-  const ir::Arg mean = lowering.pointer(lowering.operand(5));
+  const ir::Arg mean = lowering.pointer(lowering.operand(6));
   ir::Arg counted;
   if (wants_weight) counted = lowering.temporary("counted", head.greatest_rows * Dim(head.width * head.bytes));
 
@@ -173,7 +192,7 @@ void lower_LinearCrossEntropyGrad(Lowering& lowering) {
   head.for_chunks([&] {
     const Dim accumulate = min(Dim(1), Dim(ir::Symbol::I));
     head.lower_logits();
-    lower_softmax_loss(lowering, head, losses, {count, mean});
+    lower_row_loss(lowering, head, losses, {count, mean});
     if (wants_hidden) lower_hidden_gradient(lowering, head);
     if (wants_weight) lower_weight_gradient(lowering, head, counted, kept ? Dim(1) : accumulate);
     if (wants_bias) {

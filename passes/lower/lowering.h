@@ -42,7 +42,7 @@ class Lowering {
   ir::Arg pointer(ir::Value value) { return locate(value).pointer; }
 
   /// Is the result added to what its memory holds, instead of stored there? Asked of linear_dw, column_sum,
-  /// embedding_grad and linear_cross_entropy_grad's dw, which accumulate-in-place fuses with such a sum.
+  /// embedding_grad and linear_loss_grad's dw, which accumulate-in-place fuses with such a sum.
   virtual bool accumulates(ir::Value result) const { return false; }
 
   /// Workspace that lives only while this node's records run.

@@ -54,8 +54,8 @@ struct Halves {
     std::vector<NodeId> turns;
     for (NodeId id : graph.nodes()) {
       const Node& node = graph.node(id);
-      const bool upstream = node.op == OpKind::Input && node.name == "grad_output";
-      if (upstream || node.op == OpKind::LinearCrossEntropyGrad) turns.push_back(id);
+      const bool upstream = node.op == OpKind::Input && node.name.starts_with("grad_output");
+      if (upstream || node.op == OpKind::LinearLossGrad) turns.push_back(id);
     }
     if (turns.empty()) return;
     is_backward = ir::descendants(graph, turns);
@@ -71,7 +71,7 @@ struct Halves {
   /// A node of the backward but the loss, which reads the forward's results while they are there.
   bool reads_late(const Graph& graph, NodeId id) const {
     const OpKind op = graph.node(id).op;
-    return is_backward[id.index] && op != OpKind::LinearCrossEntropyGrad && op != OpKind::AddBalance;
+    return is_backward[id.index] && op != OpKind::LinearLossGrad && op != OpKind::AddBalance;
   }
   /// Worth a choice: by-products of a row (means, log-sums) are small, and kept as the forward made them.
   bool is_forward(const Graph& graph, Value value) const {

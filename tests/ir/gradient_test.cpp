@@ -76,7 +76,7 @@ class GradientCheck {
   std::set<OpKind> used;
 
  private:
-  bool is_loss() const { return case_.op == OpKind::LinearCrossEntropy; }
+  bool is_loss() const { return case_.op == OpKind::LinearLoss; }
   /// A loss that is part of another: its operands 0 and 1 are the other's sum and count.
   bool is_part() const { return case_.op == OpKind::AddBalance; }
 
@@ -98,7 +98,8 @@ class GradientCheck {
     for (const Type& type : made_.graph.node(made_.node).results)
       results.emplace_back(type.dtype, shape_at(type, Point{}));
     evaluate(case_.op, EvalContext{pointers, results, case_.attributes});
-    if (is_loss()) return case_.mean ? results[0][0] / results[1][0] : results[0][0];
+    const double share = is_loss() ? case_.attributes.real("share", 1.0) : 1;
+    if (is_loss()) return share * (case_.mean ? results[0][0] / results[1][0] : results[0][0]);
     if (is_part()) return case_.mean ? results[0][0] / operands[1][0] : results[0][0];
     double sum = 0;
     for (size_t i = 0; i < results.size(); ++i)
@@ -139,6 +140,7 @@ class GradientCheck {
       if (case_.operands[slot].dtype != DType::F64 || is_absent(case_.operands[slot])) continue;
       if (is_part() && slot < 2) continue;
       if (case_.op == OpKind::Rope && slot == 1) continue;  // its table is a function of positions alone
+      if (is_loss() && slot > 2) continue;                  // targets and weights are data
       ASSERT_TRUE(context.given(slot).valid()) << "no gradient of operand " << slot;
       compare(slot, interpreter.value(context.given(slot)));
     }
@@ -202,7 +204,7 @@ TEST(Gradients, SplitWithOneUpstreamOnly) {
 
 TEST(Gradients, NothingFlowsBackNothingIsAdded) {
   for (const OpInfo& op : all_ops()) {
-    if (op.op_class != OpClass::Primitive || op.kind == OpKind::LinearCrossEntropy || op.kind == OpKind::AddBalance)
+    if (op.op_class != OpClass::Primitive || op.kind == OpKind::LinearLoss || op.kind == OpKind::AddBalance)
       continue;
     CaseGraph made = build(cases_of(op.kind)[0]);
     OneNodeContext context(made, std::vector<bool>(made.graph.node(made.node).results.size(), false));

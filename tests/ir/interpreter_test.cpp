@@ -207,7 +207,7 @@ TEST(Interpreter, MaskedIdsAndTargetsAreNeverRead) {
                          {{"scale", 2.0}}});
   EXPECT_EQ(rows[0].data, (std::vector<double>{10, 0, 0}));
   const Attributes attributes{{"ignore_index", int64_t{-100}}, {"smoothing", 0.0}};
-  const auto loss = run({OpKind::LinearCrossEntropy,
+  const auto loss = run({OpKind::LinearLoss,
                          {f64({1, 3, 1}, {0, kNan, kNan}), f64({2, 1}, {1, 1}), absent(),
                           i32({1, 3}, {1, 1e9, -100}), u8({1, 3}, {1, 0, 1})},
                          attributes});
@@ -217,8 +217,8 @@ TEST(Interpreter, MaskedIdsAndTargetsAreNeverRead) {
 
 TEST(Interpreter, NoTargetCounts) {
   const OpCase none{
-      OpKind::LinearCrossEntropyGrad,
-      {f64({2, 1}, {1, 2}), f64({2, 1}, {1, 1}), absent(), i32({2}, {-100, -100}), absent(), f64({}, {1})},
+      OpKind::LinearLossGrad,
+      {f64({2, 1}, {1, 2}), f64({2, 1}, {1, 1}), absent(), i32({2}, {-100, -100}), absent(), absent(), f64({}, {1})},
       {{"ignore_index", int64_t{-100}}, {"smoothing", 0.0}}};
   for (const Tensor& result : run(none))
     for (const double value : result.data) EXPECT_EQ(value, 0);
@@ -227,7 +227,7 @@ TEST(Interpreter, NoTargetCounts) {
 TEST(Interpreter, LabelSmoothingAsInPyTorch) {
   // logits 0, log 3: p = 1/4, 3/4; target 1
   const double e = 0.2;
-  const auto loss = run({OpKind::LinearCrossEntropy,
+  const auto loss = run({OpKind::LinearLoss,
                          {f64({1, 1}, {std::log(3)}), f64({2, 1}, {0, 1}), absent(), i32({1}, {1})},
                          {{"ignore_index", int64_t{-100}}, {"smoothing", e}}});
   EXPECT_NEAR(loss[0][0], -(1 - e) * std::log(0.75) - e / 2 * (std::log(0.25) + std::log(0.75)), 1e-12);

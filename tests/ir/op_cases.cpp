@@ -1,5 +1,6 @@
 #include "ir/op_cases.h"
 
+#include <cmath>
 #include <random>
 
 namespace tfc::ir {
@@ -179,6 +180,23 @@ std::vector<OpCase> loss_cases(OpKind op) {
                    {real({3, 2}), real({7, 2}), absent(), ids({3}, {6, 0, -1})},
                    {{"ignore_index", int64_t{-1}}, {"smoothing", 0.0}},
                    true});
+  Tensor weights = positive({2, 3});
+  weights[1] = 0;  // does not count
+  for (const char* kind : {"cross_entropy", "binary_cross_entropy", "mse"}) {
+    const bool classes = kind == std::string("cross_entropy"), yes_or_no = kind == std::string("binary_cross_entropy");
+    Tensor numbers = real({2, 3, 5});
+    if (yes_or_no)
+      for (double& value : numbers.data) value = 0.5 + 0.5 * std::tanh(value);
+    for (const bool mean : {false, true}) {
+      const Attributes attributes{
+          {"kind", std::string(kind)}, {"ignore_index", int64_t{-100}}, {"smoothing", 0.0}, {"share", 0.3}};
+      const Tensor& of_rows = classes ? targets : numbers;
+      cases.push_back(
+          {op, {real({2, 3, 7}), real({5, 7}), real({5}), of_rows, real_tokens, weights}, attributes, mean});
+      cases.push_back({op, {real({2, 3, 7}), real({5, 7}), absent(), of_rows, absent(), weights}, attributes, mean});
+      cases.push_back({op, {real({2, 3, 7}), real({5, 7}), real({5}), of_rows}, attributes, mean});
+    }
+  }
   return cases;
 }
 
@@ -311,7 +329,7 @@ std::vector<OpCase> cases_of(OpKind op) {
       return pool_cases(op);
     case OpKind::AnyReal:
       return {{op, {mask({3, 2}, {0, 1, 0, 0, 1, 0})}, {}}};
-    case OpKind::LinearCrossEntropy:
+    case OpKind::LinearLoss:
       return loss_cases(op);
     default:
       break;

@@ -95,7 +95,7 @@ class BadCalls : public testing::Test {
   void expect_batch(const std::string& what, const std::function<void(tc_batch&)>& change) {
     const tc_batch batch = changed(change);
     void* outputs[] = {output_.data()};
-    const void* gradients[] = {call_->batch.grad_output};
+    const void* const* gradients = call_->batch.grad_output;
     void* none[4] = {};
     expect(TC_E_ARGUMENT, what, [&](Session& s) { return s.api.forward(s.session, &batch, 0, outputs); });
     if (compiled_.has("last"))

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 #include "models/descriptions.h"
 #include "models/guarded.h"
@@ -28,45 +29,87 @@ class CoreRun {
         guarded_(session, call_),
         threads_(threads) {}
 
-  void infer(int last) {
-    const int entry = last ? TC_ENTRY_LAST : TC_ENTRY_INFER;
-    if (!session_.compiled.has(last ? "last" : "infer")) return;
-    const Bytes expected = session_.forward(call_, last);
-    const Guarded output(expected.size());
-    run(entry, [&](GuardedCore& core) {
-      return functions_.core_forward(&core.core, &guarded_.batch, last, output.data());
-    });
-    EXPECT_TRUE(output.copy() == expected) << "infer, last " << last;
+  /// Guarded memory for what a call gave, by name.
+  struct Arrays {
+    explicit Arrays(const Results& expected) {
+      for (const auto& [name, bytes] : expected) kept.emplace(name, bytes.size());
+    }
+    void* data(const std::string& name) const {
+      const auto found = kept.find(name);
+      return found == kept.end() ? nullptr : found->second.data();
+    }
+    std::map<std::string, Guarded> kept;
+  };
+  std::vector<void*> of_heads(const Arrays& arrays, const std::string& name) const {
+    std::vector<void*> pointers;
+    for (const ir::HeadFacts& head : session_.heads()) pointers.push_back(arrays.data(head.named(name)));
+    return pointers;
+  }
+  static void expect_equal(const Arrays& arrays, const Results& expected) {
+    for (const auto& [name, bytes] : expected) EXPECT_TRUE(arrays.kept.at(name).copy() == bytes) << name;
   }
 
-  void logprobs() {
-    if (!session_.compiled.has("logprobs")) return;
-    const Bytes expected = session_.logprobs(call_);
+  void infer() {
+    if (!session_.compiled.has("infer")) return;
+    const Results expected = session_.forward_heads(call_);
+    const Arrays arrays(expected);
+    const std::vector<void*> outputs = of_heads(arrays, "infer");
+    run(TC_ENTRY_INFER, [&](GuardedCore& core) {
+      return outputs.size() > 1 ? functions_.core_forward_heads(&core.core, &guarded_.batch, outputs.data())
+                                : functions_.core_forward(&core.core, &guarded_.batch, 0, outputs[0]);
+    });
+    expect_equal(arrays, expected);
+  }
+
+  void last() {
+    if (!session_.compiled.has("last")) return;
+    const Bytes expected = session_.forward(call_, 1);
     const Guarded output(expected.size());
-    run(TC_ENTRY_LOGPROBS, [&](GuardedCore& core) {
-      return functions_.core_logprobs(&core.core, &guarded_.batch, output.data());
+    run(TC_ENTRY_LAST, [&](GuardedCore& core) {
+      return functions_.core_forward(&core.core, &guarded_.batch, 1, output.data());
     });
     EXPECT_TRUE(output.copy() == expected);
   }
 
+  void logprobs() {
+    if (!session_.compiled.has("logprobs")) return;
+    const Results expected = session_.logprobs_heads(call_);
+    const Arrays arrays(expected);
+    const std::vector<void*> outputs = of_heads(arrays, "logprobs");
+    run(TC_ENTRY_LOGPROBS, [&](GuardedCore& core) {
+      return outputs.size() > 1 ? functions_.core_logprobs_heads(&core.core, &guarded_.batch, outputs.data())
+                                : functions_.core_logprobs(&core.core, &guarded_.batch, outputs[0]);
+    });
+    expect_equal(arrays, expected);
+  }
+
+  /// The core tells each head's sum and count.
+  double mean_of(const std::vector<double>& sums, const std::vector<double>& counts) const {
+    double mean = 0;
+    const std::vector<ir::HeadFacts> heads = session_.heads();
+    for (size_t i = 0; i < heads.size(); ++i) mean += counts[i] > 0 ? heads[i].weight * (sums[i] / counts[i]) : 0;
+    return mean;
+  }
+
   void loss() {
     if (!session_.compiled.has("loss")) return;
-    double sum = 0, count = 0;
-    run(TC_ENTRY_LOSS,
-        [&](GuardedCore& core) { return functions_.core_loss(&core.core, &guarded_.batch, &sum, &count); });
-    EXPECT_EQ(count > 0 ? sum / count : 0, session_.loss(call_));
+    std::vector<double> sums(16), counts(16);
+    run(TC_ENTRY_LOSS, [&](GuardedCore& core) {
+      return functions_.core_loss(&core.core, &guarded_.batch, sums.data(), counts.data());
+    });
+    EXPECT_EQ(mean_of(sums, counts), session_.loss(call_));
   }
 
   void train() {
     if (!session_.compiled.has("train")) return;
-    double sum = 0, count = 0;
+    std::vector<double> sums(16), counts(16);
     const uint64_t number = session_.calls();
     const double mean = session_.backward(call_);
     const auto core = run(TC_ENTRY_TRAIN, [&](GuardedCore& core) {
       core.core.call = number;
-      return functions_.core_train(&core.core, &guarded_.batch, 1, &sum, &count);
+      return functions_.core_train(&core.core, &guarded_.batch, 1, sums.data(), counts.data());
     });
-    EXPECT_EQ(count > 0 ? sum / count : 0, mean);
+    EXPECT_EQ(mean_of(sums, counts), mean);
     EXPECT_TRUE(core->grads.copy() == session_.block(TC_BLOCK_GRADIENTS));
   }
 
@@ -81,7 +124,9 @@ class CoreRun {
       pointers[number] = outputs.emplace_back(expected.at(name).size()).data();
     }
     const auto core = run(TC_ENTRY_VJP, [&](GuardedCore& core) {
-      return functions_.core_vjp(&core.core, &guarded_.batch, 0, guarded_.grad_output, pointers);
+      return session_.info.heads_count > 1
+                 ? functions_.core_vjp_heads(&core.core, &guarded_.batch, 0, guarded_.grad_output, pointers)
+                 : functions_.core_vjp(&core.core, &guarded_.batch, 0, guarded_.grad_output[0], pointers);
     });
     EXPECT_TRUE(core->grads.copy() == session_.block(TC_BLOCK_GRADIENTS));
     size_t number = 0;
@@ -140,6 +185,7 @@ class CoreRun {
       source.mask = nullptr;
       source.lengths = nullptr;
       source.targets = nullptr;
+      source.weights = nullptr;
       run(TC_ENTRY_ENCODE,
           [&](GuardedCore& core) { return functions_.core_encode(with_cache(core), &source); });
     }
@@ -199,8 +245,8 @@ TEST_P(Core, RunsInExactlyThePublishedWorkspace) {
       SCOPED_TRACE("B=" + std::to_string(shape.B) + " T=" + std::to_string(shape.T) +
                    " S=" + std::to_string(shape.S) + ", " + std::to_string(threads) + " threads");
       CoreRun run(session, shape, threads);
-      run.infer(0);
-      run.infer(1);
+      run.infer();
+      run.last();
       run.logprobs();
       run.loss();
       run.train();

@@ -49,14 +49,21 @@ GuardedCall::GuardedCall(const Session& session, const Call& call) : batch(call.
   replace(batch.src_mask, source);
   replace(batch.lengths, batch.B * 4);
   replace(batch.src_lengths, batch.B * 4);
-  if (batch.targets) {
-    targets_ = keep(batch.targets[0], (info.head == TC_HEAD_CLASSIFIER ? batch.B : own) * 4);
-    batch.targets = &targets_;
+  for (const ir::HeadFacts& head : session.heads()) {
+    const size_t number = targets_.size();
+    const auto kept = [&](const char* name, const void* const* arrays) -> const void* {
+      const auto found = call.inputs.find(head.named(name));
+      if (found == call.inputs.end() || !arrays) return nullptr;
+      const int64_t bytes = found->second.dtype == ir::DType::I32 ? 4 : info.real_bytes;
+      return keep(arrays[number], found->second.elements() * bytes);
+    };
+    targets_.push_back(kept("targets", batch.targets));
+    weights_.push_back(kept("weights", batch.weights));
+    grad_outputs_.push_back(kept("grad_output", call.batch.grad_output));
   }
-  const auto found = call.inputs.find("grad_output");
-  if (found != call.inputs.end()) {
-    grad_output = keep(call.batch.grad_output, found->second.elements() * info.real_bytes);
-  }
+  if (batch.targets) batch.targets = targets_.data();
+  if (batch.weights) batch.weights = weights_.data();
+  grad_output = grad_outputs_.data();
 }
 
 GuardedCore::GuardedCore(const Session& session, size_t workspace_bytes, int threads)

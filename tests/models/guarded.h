@@ -31,12 +31,12 @@ class GuardedCall {
  public:
   GuardedCall(const Session& session, const Call& call);
   tc_batch batch;
-  const void* grad_output = nullptr;
+  const void* const* grad_output = nullptr;
 
  private:
   const void* keep(const void* data, int64_t bytes);
   std::deque<Guarded> arrays_;
-  const void* targets_ = nullptr;
+  std::vector<const void*> targets_, weights_, grad_outputs_;
 };
 
 /// The core of a library over guarded memory: parameters as in `session`, zero gradients and moments,

@@ -40,7 +40,13 @@ const MaskedCase kCases[] = {{"gpt", kF32},
                              {"encoder_window", kF32},
                              {"mixtral", kF32},
                              {"experts_of_an_encoder", kF64},
-                             {"experts_in_a_pair", kF32}};
+                             {"experts_in_a_pair", kF32},
+                             {"mlm_tied", kF32},
+                             {"token_classifier", kF64},
+                             {"regression_weighted", kF32},
+                             {"tags_weighted", kF64},
+                             {"bert_pretraining", kF32},
+                             {"all_heads", kF32}};
 
 constexpr int64_t kB = 5, kT = 5, kS = 5;
 
@@ -65,10 +71,11 @@ ir::Tensor row_mask(const ir::Tensor& mask) {
 }
 
 /// What came out as zero has no gradient to give, and what nothing was seen of no target to read.
-void poison_outputs(tools::Inputs& inputs, const ir::Tensor& mask) {
-  for (const auto& [name, poison] : {std::pair{"grad_output", std::nan("")}, {"targets", 1e9}}) {
-    const auto found = inputs.find(name);
+void poison_outputs(tools::Inputs& inputs, const ir::HeadFacts& head, const ir::Tensor& mask) {
+  for (const char* array : {"grad_output", "targets", "weights"}) {
+    const auto found = inputs.find(head.named(array));
     if (found == inputs.end()) continue;
+    const double poison = found->second.dtype == ir::DType::I32 ? 1e9 : std::nan("");
     const int64_t width = found->second.elements() / mask.elements();
     for (int64_t i = 0; i < found->second.elements(); ++i) {
       if (mask[i / width] == 0) found->second[i] = poison;
@@ -88,10 +95,9 @@ class Masked : public testing::TestWithParam<MaskedCase> {
     return {*session_, inputs, point_for(compiled_.joint, kB, kT, kS)};
   }
 
-  bool per_token() const { return session_->info.head != TC_HEAD_CLASSIFIER; }
   /// Of the output's rows: the mask; a classifier answers for the sequences that have a token.
-  ir::Tensor output_mask(const tools::Inputs& inputs) const {
-    return per_token() ? inputs.at("mask") : row_mask(inputs.at("mask"));
+  static ir::Tensor output_mask(const tools::Inputs& inputs, const ir::HeadFacts& head) {
+    return head.per_token ? inputs.at("mask") : row_mask(inputs.at("mask"));
   }
 
   void poison_is_not_read(const char* what, tools::Inputs inputs);
@@ -109,12 +115,14 @@ void Masked::poison_is_not_read(const char* what, tools::Inputs inputs) {
   const Call harmless = call_with(inputs);
   const Results expected = session_->everything(harmless, harmless.batch.grad_output, false);
   poison_masked(inputs);
-  if (inputs.count("mask")) poison_outputs(inputs, output_mask(inputs));
+  for (const ir::HeadFacts& head : session_->heads()) {
+    if (inputs.count("mask")) poison_outputs(inputs, head, output_mask(inputs, head));
+  }
   const Call poisoned = call_with(inputs);
   EXPECT_EQ(differences(session_->everything(poisoned, poisoned.batch.grad_output, false), expected), "")
       << what;
   for (const auto& [name, bytes] : expected) {
-    if (name == "loss" || name == "train mean" || name == "step norm") continue;
+    if (name.starts_with("loss") || name == "train mean" || name == "step norm") continue;
     for (const double value : numbers(*session_, bytes))
       ASSERT_TRUE(std::isfinite(value)) << what << ": " << name;
   }
@@ -137,8 +145,10 @@ void Masked::zeros_come_out(const tools::Inputs& inputs) {
     EXPECT_GT(others, 0u) << name;
   };
   if (inputs.count("mask")) {
-    check("infer", output_mask(inputs));
-    check("logprobs", output_mask(inputs));
+    for (const ir::HeadFacts& head : session_->heads()) {
+      check(head.named("infer"), output_mask(inputs, head));
+      check(head.named("logprobs"), output_mask(inputs, head));
+    }
     check("last", row_mask(inputs.at("mask")));
     check("vjp grad_x", inputs.at("mask"));
     check("vjp grad_tgt", inputs.at("mask"));
@@ -170,10 +180,11 @@ void Masked::no_token_at_all() {
   poison_is_not_read("no token", inputs);
   const Call call = call_with(inputs);
   const Results results = session_->everything(call, call.batch.grad_output, false);
-  for (const char* name : {"infer", "last", "logprobs", "train gradients", "vjp gradients", "vjp grad_x",
-                           "vjp grad_src", "vjp grad_tgt", "vjp grad_memory"}) {
-    if (!results.count(name)) continue;
-    for (const double value : numbers(*session_, results.at(name))) ASSERT_EQ(value, 0) << name;
+  for (const auto& [name, bytes] : results) {
+    const bool of_call = name.starts_with("infer") || name == "last" || name.starts_with("logprobs") ||
+                         name.starts_with("vjp") || name == "train gradients";
+    if (!of_call) continue;
+    for (const double value : numbers(*session_, bytes)) ASSERT_EQ(value, 0) << name;
   }
   if (!compiled_.has("train")) return;
   EXPECT_EQ(session_->backward(call), 0);
@@ -182,11 +193,23 @@ void Masked::no_token_at_all() {
 void Masked::no_target_counts() {
   if (!compiled_.has("train")) return;
   tools::Inputs inputs = inputs_;
-  for (double& target : inputs["targets"].data) target = static_cast<double>(session_->info.ignore_index);
+  for (const ir::HeadFacts& head : session_->heads()) {
+    if (!head.has_loss()) continue;
+    const auto weights = inputs.find(head.named("weights"));
+    ASSERT_TRUE(head.has_class_targets() || weights != inputs.end()) << "numbers count unless they weigh nothing";
+    if (weights != inputs.end()) {
+      std::fill(weights->second.data.begin(), weights->second.data.end(), 0.0);
+    } else {
+      for (double& target : inputs.at(head.named("targets")).data) target = static_cast<double>(head.ignore_index);
+    }
+  }
   const Call call = call_with(inputs);
   const Results results = session_->everything(call, call.batch.grad_output, false);
   for (const double value : numbers(*session_, results.at("train gradients"))) ASSERT_EQ(value, 0);
-  for (const double value : numbers(*session_, results.at("logprobs"))) ASSERT_EQ(value, 0);
+  for (const auto& [name, bytes] : results) {
+    if (!name.starts_with("logprobs")) continue;
+    for (const double value : numbers(*session_, bytes)) ASSERT_EQ(value, 0) << name;
+  }
   EXPECT_EQ(session_->backward(call), 0);
   EXPECT_EQ(session_->loss(call), 0);
 

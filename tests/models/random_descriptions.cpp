@@ -117,9 +117,12 @@ class Description {
   }
 
   void head() {
+    has_loss_ = words_;
     if (!words_) return;
+    if (draw_.chance(20)) return several_heads();
     std::ostringstream keys;
     const int64_t which = draw_.between(1, 10);
+    has_loss_ = which != 1;
     const bool classifier = which > 7 && kind_ != "encoder-decoder";
     if (classifier) {
       keys << "type = \"classifier\"\nclasses = " << draw_.between(2, 5) << "\n";
@@ -130,6 +133,17 @@ class Description {
     if (which != 1 && draw_.chance(40)) keys << "bias = true\n";
     table("head", keys.str());
     if (which != 1 && draw_.chance(30)) text_ << "[loss]\nlabel_smoothing = 0.1\n";
+  }
+
+  void several_heads() {
+    const std::string kind = facts_.pair || draw_.chance(50) ? "lm" : "mlm";
+    table("head.words", "type = \"" + kind + "\"\ntie = " + flag() + "\nlabel_smoothing = 0.1\n");
+    if (draw_.chance(60)) table("head.topic", "type = \"classifier\"\nclasses = 3\npool = \"mean\"\nloss_weight = 0.5\n");
+    if (draw_.chance(50)) table("head.score", "type = \"regression\"\nbias = true\n");
+    std::ostringstream tags;
+    tags << "type = \"token_classifier\"\nclasses = " << draw_.between(1, 4) << "\nloss = \"binary_cross_entropy\"\n";
+    if (!facts_.pair) tags << "from = \"layers.0\"\n";
+    if (draw_.chance(50)) table("head.tags", tags.str());
   }
 
   void train() {
@@ -150,6 +164,7 @@ class Description {
     if (draw_.chance(25)) keys << "positions = true\n";
     if (draw_.chance(25)) keys << "documents = true\n";
     if (facts_.prefix) keys << "prefix = true\n";
+    if (has_loss_ && draw_.chance(25)) keys << "weights = true\n";
     table("inputs", keys.str());
   }
 
@@ -182,7 +197,7 @@ class Description {
   RandomSource draw_, draw_experts_;
   BlockFacts facts_;
   std::string kind_, position_, placement_;
-  bool words_ = true, other_source_ = false;
+  bool words_ = true, other_source_ = false, has_loss_ = false;
   int64_t B_ = 1, T_ = 1, S_ = 1, own_layers_ = 1, source_layers_ = 0;
   std::vector<std::string> blocks_;
   std::ostringstream text_;

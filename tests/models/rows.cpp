@@ -12,6 +12,10 @@ bool is_source(const std::string& name) { return name == "memory" || name.starts
 
 bool is_mask(const std::string& name) { return name == "mask" || name == "src_mask"; }
 
+bool is_of_head(const std::string& name) {
+  return name.starts_with("grad_output") || name.starts_with("targets") || name.starts_with("weights");
+}
+
 double never_read(const ir::Tensor& tensor, int64_t position) {
   if (tensor.dtype == ir::DType::U8) return 0;
   if (tensor.dtype == ir::DType::I32) return position % 2 ? -1 : kWildId;
@@ -23,7 +27,7 @@ double never_read(const ir::Tensor& tensor, int64_t position) {
 tools::Inputs select(const tools::Inputs& inputs, const std::vector<int64_t>& rows, int64_t T, int64_t S) {
   tools::Inputs result;
   for (const auto& [name, tensor] : inputs) {
-    if (tensor.rank() == 0 || name == "grad_output") continue;
+    if (tensor.rank() == 0 || name.starts_with("grad_output")) continue;
     std::vector<int64_t> shape = tensor.shape;
     shape[0] = static_cast<int64_t>(rows.size());
     if (shape.size() > 1) shape[1] = is_source(name) ? S : T;
@@ -52,7 +56,7 @@ void set_mask(tools::Inputs& inputs, const std::string& name, const std::vector<
 void poison_masked(tools::Inputs& inputs) {
   for (auto& [name, tensor] : inputs) {
     const auto mask = inputs.find(is_source(name) ? "src_mask" : "mask");
-    if (is_mask(name) || name == "grad_output" || tensor.rank() < 2 || mask == inputs.end()) continue;
+    if (is_mask(name) || is_of_head(name) || tensor.rank() < 2 || mask == inputs.end()) continue;
     const int64_t width = tensor.elements() / mask->second.elements();
     for (int64_t i = 0; i < tensor.elements(); ++i) {
       if (mask->second[i / width] == 0) tensor[i] = never_read(tensor, i);

@@ -1,5 +1,6 @@
 #include "models/session.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -108,17 +109,58 @@ size_t Session::output_bytes(const char* entry, const char* output, const tc_bat
   return static_cast<size_t>(type.elements().at(models::point(batch.B, batch.T, batch.S)) * real_bytes());
 }
 
+Results Session::forward_heads(const tc_batch& batch) {
+  Results results;
+  std::vector<void*> outputs;
+  for (const ir::HeadFacts& head : heads()) {
+    Bytes& bytes = results[head.named("infer")];
+    bytes.assign(output_bytes("infer", head.named("output").c_str(), batch), 0xa5);
+    outputs.push_back(bytes.data());
+  }
+  check(api.forward(session, &batch, 0, outputs.data()));
+  return results;
+}
+
 Bytes Session::forward(const tc_batch& batch, int last) {
-  Bytes bytes(output_bytes(last ? "last" : "infer", "output", batch), 0xa5);
+  if (!last) return forward_heads(batch).at(main_head().named("infer"));
+  Bytes bytes(output_bytes("last", "output", batch), 0xa5);
   void* outputs[] = {bytes.data()};
   check(api.forward(session, &batch, last, outputs));
   return bytes;
+}
+
+Results Session::logprobs_heads(const tc_batch& batch) {
+  Results results;
+  std::vector<void*> outputs;
+  for (const ir::HeadFacts& head : heads()) {
+    outputs.push_back(nullptr);
+    if (!head.has_class_targets()) continue;
+    Bytes& bytes = results[head.named("logprobs")];
+    bytes.assign(output_bytes("logprobs", head.named("logprobs").c_str(), batch), 0xa5);
+    outputs.back() = bytes.data();
+  }
+  check(api.head_logprobs(session, &batch, outputs.data()));
+  return results;
 }
 
 Bytes Session::logprobs(const tc_batch& batch) {
   Bytes bytes(output_bytes("logprobs", "logprobs", batch), 0xa5);
   check(api.logprobs(session, &batch, bytes.data()));
   return bytes;
+}
+
+Bytes Session::losses() {
+  std::vector<double> values(2 * static_cast<size_t>(info.heads_count));
+  check(api.losses(session, values.data(), values.data() + info.heads_count));
+  Bytes bytes(values.size() * sizeof(double));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<ir::HeadFacts> Session::heads() const { return ir::heads_of(compiled.joint.facts); }
+
+ir::HeadFacts Session::main_head() const {
+  return heads()[static_cast<size_t>(std::max(0, ir::main_head(heads())))];
 }
 
 double Session::loss(const tc_batch& batch) {
@@ -144,7 +186,7 @@ bool Session::drops(const char* entry) const {
   return compiled.has(entry) && compiled.joint.entry(entry)->graph.find("dropout").valid();
 }
 
-Results Session::vjp(const tc_batch& batch, const void* grad_output, bool training) {
+Results Session::vjp(const tc_batch& batch, const void* const* grad_output, bool training) {
   Results results;
   void* pointers[4] = {};
   int count = 0;
@@ -154,8 +196,7 @@ Results Session::vjp(const tc_batch& batch, const void* grad_output, bool traini
     bytes.assign(output_bytes("vjp", name, batch), 0xa5);
     pointers[count++] = bytes.data();
   }
-  const void* outputs[] = {grad_output};
-  check(api.vjp(session, &batch, training, outputs, pointers));
+  check(api.vjp(session, &batch, training, grad_output, pointers));
   return results;
 }
 
@@ -185,6 +226,7 @@ void Session::reset_cache(const tc_batch& batch, int64_t capacity) {
   source.mask = nullptr;
   source.lengths = nullptr;
   source.targets = nullptr;
+  source.weights = nullptr;
   check(api.cache_reset(session, batch.B, capacity, is_pair() ? &source : nullptr));
 }
 
@@ -196,6 +238,7 @@ Bytes Session::decode(const tc_batch& next) {
   batch.src_lengths = nullptr;
   batch.memory = nullptr;
   batch.targets = nullptr;
+  batch.weights = nullptr;
   check(api.decode(session, &batch, bytes.data()));
   return bytes;
 }
@@ -210,13 +253,14 @@ Bytes bytes_of(double value) {
 
 }  // namespace
 
-Results Session::everything(const tc_batch& batch, const void* grad_output, bool decodes) {
+Results Session::everything(const tc_batch& batch, const void* const* grad_output, bool decodes) {
   start_over();
   Results results;
-  if (compiled.has("infer")) results["infer"] = forward(batch);
+  if (compiled.has("infer")) results = forward_heads(batch);
   if (compiled.has("last")) results["last"] = forward(batch, 1);
   if (compiled.has("loss")) results["loss"] = bytes_of(loss(batch));
-  if (compiled.has("logprobs")) results["logprobs"] = logprobs(batch);
+  if (compiled.has("loss")) results["losses"] = losses();
+  if (compiled.has("logprobs")) results.merge(logprobs_heads(batch));
   if (compiled.has("vjp")) {
     results = [&] {
       Results with = vjp(batch, grad_output);
@@ -261,7 +305,7 @@ std::vector<double> numbers(const Session& session, const Bytes& bytes) {
 }
 
 Call::Call(const Session& session, const tools::Inputs& given, const ir::Point& where)
-    : inputs(given), point(where), batch(session.info, inputs, point) {}
+    : inputs(given), point(where), batch(session.compiled.joint, session.info, inputs, point) {}
 
 Call random_call(const Session& session, int64_t B, int64_t T, int64_t S, uint64_t seed, bool padded) {
   const ir::Point point = point_for(session.compiled.joint, B, T, S);

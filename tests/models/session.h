@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/heads.h"
 #include "models/compiled.h"
 #include "tools/call_inputs.h"
 
@@ -49,16 +50,23 @@ class Session {
   /// A block's elements, padding included, up to where the frozen parameters begin in gradients and moments;
   /// empty where it is not allocated.
   Bytes block(int which) const;
+  std::vector<ir::HeadFacts> heads() const;
+  ir::HeadFacts main_head() const;  // or the first
   /// Parameters, gradients, moments and training state.
   Results state() const;
 
   // One entry each.
-  Bytes forward(const tc_batch& batch, int last = 0);
+  Bytes forward(const tc_batch& batch, int last = 0);  // of several heads: the main one's
   Bytes logprobs(const tc_batch& batch);
+  /// By head: "infer" or "infer.NAME", "logprobs" or "logprobs.NAME".
+  Results forward_heads(const tc_batch& batch);
+  Results logprobs_heads(const tc_batch& batch);
+  /// Sums and counts by head of the last call that had a loss.
+  Bytes losses();
   double loss(const tc_batch& batch);
   double backward(const tc_batch& batch);
   /// grad_x and its like by name.
-  Results vjp(const tc_batch& batch, const void* grad_output, bool training = false);
+  Results vjp(const tc_batch& batch, const void* const* grad_output, bool training = false);
   double step();
   /// Empties the cache; pairs take the source of `batch`.
   void reset_cache(const tc_batch& batch, int64_t capacity);
@@ -66,7 +74,7 @@ class Session {
 
   /// Everything that the model has, from the start; what changes state leaves it changed. `decodes`: the
   /// batch's masks, if any, are padding on the right.
-  Results everything(const tc_batch& batch, const void* grad_output, bool decodes = true);
+  Results everything(const tc_batch& batch, const void* const* grad_output, bool decodes = true);
 
  private:
   size_t output_bytes(const char* entry, const char* output, const tc_batch& batch) const;

@@ -60,9 +60,15 @@ def group(data, prefix):
     return {key[len(prefix):]: data[key] for key in data.files if key.startswith(prefix)}
 
 
+def of_heads(data, name):
+    """The array of that name, or a dict with one for each head; None where there is none."""
+    return data[name] if name in data.files else group(data, name + ".") or None
+
+
 def compare(module, data, tolerance):
     inputs, gradients = group(data, "in/"), group(data, "grad/")
-    real, has_loss = data["real"], "loss" in data.files
+    has_loss = "loss" in data.files
+    call = {"targets": of_heads(data, "targets"), "weights": of_heads(data, "weights"), **inputs} if has_loss else {}
     result = Comparison(tolerance, FLOOR * max(np.abs(g).max() for g in gradients.values()))
 
     model = module.Model(seed=1, threads=2)
@@ -74,13 +80,18 @@ def compare(module, data, tolerance):
     for name, value in group(data, "param/").items():
         model.params[name] = value
 
-    output = model.forward(**inputs)
-    result.tensor("output", output[real], data["output"][real])
-    result.require(not output[~real].any(), "the output at masked positions is not zero")
+    outputs, expected_outputs, reals = (x if isinstance(x, dict) else {"": x} for x in (
+        model.forward(**inputs), of_heads(data, "output"), of_heads(data, "real")))
+    for head, expected in expected_outputs.items():
+        real = reals[head]
+        result.tensor(f"output {head}", outputs[head][real], expected[real])
+        result.require(not outputs[head][~real].any(), f"the output {head} at masked positions is not zero")
 
     if has_loss:
-        result.tensor("loss", np.array([model.loss(**inputs, targets=data["targets"])]), data["loss"].reshape(1))
-        again = model.backward(**inputs, targets=data["targets"])
+        result.tensor("loss", np.array([model.loss(**call)]), data["loss"].reshape(1))
+        for head, expected in group(data, "losses.").items():
+            result.tensor(f"loss of {head}", np.array([model.losses[head]]), expected.reshape(1))
+        again = model.backward(**call)
         expected = data["dropout/loss"] if drops else data["loss"]
         result.tensor("backward's loss", np.array([again]), expected.reshape(1))
         input_gradients = None
@@ -98,7 +109,7 @@ def compare(module, data, tolerance):
                  weight_decay=settings["weight_decay"], clip=settings["clip"])
     for _ in range(int(settings["steps"])):
         if has_loss:
-            model.train_step(**inputs, targets=data["targets"], **adamw)
+            model.train_step(**call, **adamw)
         else:
             model.vjp(data["upstream"], training=drops, **inputs)
             model.step(**adamw)

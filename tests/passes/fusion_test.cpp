@@ -105,7 +105,7 @@ TEST(AccumulateInPlace, EveryLargeGradient) {
   EXPECT_EQ(count(module, "train", OpKind::LinearDw), 0);
   EXPECT_EQ(count(module, "train", OpKind::ColumnSum), 0);
   EXPECT_EQ(count(module, "train", OpKind::EmbeddingGrad), 0);
-  EXPECT_EQ(count(module, "train", OpKind::LinearCrossEntropyGrad), 0);
+  EXPECT_EQ(count(module, "train", OpKind::LinearLossGrad), 0);
   // The tied table: first the head's part, which begins with what is kept, then the embedding's.
   const Graph& graph = module.entry("train")->graph;
   const ir::Value table = graph.output("grads:tok_emb.weight");

@@ -136,7 +136,7 @@ struct Builder {
                             {"out", lm ? model.vocab : model.classes},
                             {"bias", model.head_bias},
                             {"tied", std::string(lm && model.tie ? "tok_emb.weight" : "")},
-                            {"pool", model.pool}});
+                            {"pool", classifier ? model.pool : std::string()}});
     graph.outputs.push_back({"output", out});
     if (!lm && !classifier) return;
     std::vector<Dim> shape = {Symbol::B};

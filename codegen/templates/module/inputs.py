@@ -2,15 +2,15 @@
 
 # -- a call's inputs -----------------------------------------------------------------------------------------
 
-_CONVERSIONS = {"tokens": _ids, "types": _ids, "lengths": _ids, "src_lengths": _ids, "targets": _ids,
+_CONVERSIONS = {"tokens": _ids, "types": _ids, "lengths": _ids, "src_lengths": _ids,
                 "positions": _ids, "src_positions": _ids, "documents": _ids, "src_documents": _ids, "prefix": _ids,
                 "mask": _mask, "src_mask": _mask, "x": _reals, "memory": _reals, "image": _reals,
                 "src": _reals if SRC_VOCAB == 0 else _ids, "tgt": _reals if VOCAB == 0 else _ids}
 _SHAPES = {"tokens": "BT", "x": "BTD", "src": "BS" if SRC_VOCAB else "BSD", "tgt": "BT" if VOCAB else "BTD",
            "memory": "BSD", "image": "Bchw", "types": "BT", "mask": "BT", "src_mask": "BS", "lengths": "B",
            "src_lengths": "B", "positions": "BT", "src_positions": "BS", "documents": "BT", "src_documents": "BS",
-           "prefix": "B", "targets": "B" if HEAD == "classifier" else "BT"}
-_FIXED = {"D": D_MODEL, "O": OUT_WIDTH, **dict(zip("chw", IMAGE))}  # sizes that no call changes, by letter
+           "prefix": "B", "targets": None, "weights": None}  # of the last two: by head
+_FIXED = {"D": D_MODEL, **dict(zip("chw", IMAGE))}  # sizes that no call changes, by letter
 
 
 class _Inputs:
@@ -19,7 +19,10 @@ class _Inputs:
     def __init__(self, call, positional, named, expected=INPUTS, optional=OPTIONAL_INPUTS):
         self.arrays, self.sizes = {}, {"T": MAX_SEQ} if IMAGE else {}  # patches settle T
         given = self.bind(call, positional, named, expected, optional)
+        self.targets, self.weights = {}, {}
         for name, value in given.items():
+            if name in ("targets", "weights"):
+                continue
             array = _CONVERSIONS[name](name, value)
             self.match(name, array.shape)
             self.arrays[name] = array
@@ -28,11 +31,11 @@ class _Inputs:
                 raise ValueError(f"{mask} and {lengths} are both given, expected one of them")
         self.batch = _new(_Batch, **{n: self.sizes.get(n, 0) for n in "BTS"})
         for name, array in self.arrays.items():
-            if name == "targets":
-                self.targets = (ctypes.c_void_p * 1)(array.ctypes.data)  # one pointer for each head
-                self.batch.targets = ctypes.addressof(self.targets)
-            else:
-                setattr(self.batch, name, array.ctypes.data)
+            setattr(self.batch, name, array.ctypes.data)
+        if "targets" in given:
+            self.bind_targets(given["targets"], _PREDICTING if call == "logprobs" else _LOSSES)
+        if "weights" in given:
+            self.bind_weights(given["weights"])
         self._as_parameter_ = ctypes.c_void_p(ctypes.addressof(self.batch))  # so that ctypes passes the whole object
 
     @staticmethod
@@ -57,10 +60,36 @@ class _Inputs:
                 raise TypeError(f"{call}() lacks the input '{name}'")
         return given
 
-    def match(self, name, shape):
-        """The first array to mention a letter gives its size; the others must agree."""
-        letters = _SHAPES[name]
-        expected = [_FIXED.get(c, self.sizes.get(c, c)) for c in letters]
+    def bind_targets(self, value, heads):
+        given = _by_head("targets", value, heads if _NAMED else _LOSSES)
+        for head in heads:
+            label, classes = head.label("targets"), head.loss == "cross_entropy"
+            array = (_ids if classes else _reals)(label, given[head.name])
+            if not classes and head.width == 1 and array.ndim == len(head.rows):
+                array = array[..., None]
+            self.match(label, array.shape, head.rows if classes else head.rows + "N", head.width)
+            self.targets[head.name] = array
+        self.batch.targets = self.pointers(self.targets)
+
+    def bind_weights(self, value):
+        for name, array in _by_head("weights", value, _LOSSES, complete=False).items():
+            head = next(head for head in _LOSSES if head.name == name)
+            array = _reals(head.label("weights"), array)
+            self.match(head.label("weights"), array.shape, head.rows)
+            self.weights[name] = array
+        self.batch.weights = self.pointers(self.weights)
+
+    def pointers(self, arrays):
+        """One pointer for each head."""
+        pointers = (ctypes.c_void_p * len(_HEADS))(
+            *(arrays[head.name].ctypes.data if head.name in arrays else None for head in _HEADS))
+        self.kept = [*getattr(self, "kept", ()), pointers]
+        return ctypes.addressof(pointers)
+
+    def match(self, name, shape, letters=None, width=None):
+        """The first array to mention a letter gives its size; the others must agree. N: the head's width."""
+        letters = letters or _SHAPES[name]
+        expected = [{**_FIXED, "N": width}.get(c) or self.sizes.get(c, c) for c in letters]
         if len(shape) != len(letters) or any(e not in (c, n) for c, e, n in zip(letters, expected, shape)):
             raise ValueError(f"{name} has shape {list(shape)}, expected [{','.join(map(str, expected))}]")
         for letter, size in zip(letters, shape):
@@ -68,8 +97,11 @@ class _Inputs:
                 raise ValueError(f"{name} has shape {list(shape)}: {letter} is 0, expected at least 1")
             self.sizes[letter] = size
 
-    def shape(self, letters):
-        return tuple(_FIXED[c] if c in _FIXED else self.sizes[c] for c in letters)
+    def shape(self, letters, width=OUT_WIDTH):
+        return tuple(width if c == "O" else _FIXED[c] if c in _FIXED else self.sizes[c] for c in letters)
+
+    def output(self, head):
+        return self.shape(head.rows + "O", head.width)
 
 
 def _pointers(arrays):

@@ -115,6 +115,8 @@ class _Api(ctypes.Structure):
         ("profile", _function(_int64, _pointer, _int, _pointer, _int64)),
         ("head_info", _function(_int, ctypes.c_int32, _pointer)),
         ("merge_lora", _function(_int, _pointer)),
+        ("losses", _function(_int, _pointer, _pointer, _pointer)),
+        ("head_logprobs", _function(_int, _pointer, _pointer, _pointer)),
     ]
 
 

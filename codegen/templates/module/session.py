@@ -64,13 +64,19 @@ class Model(Session):
 
 # What this model cannot do is not there.
 _REMOVED = {}
-if HEAD == "none":
-    _REMOVED.update(dict.fromkeys(("loss", "logprobs", "backward", "accumulate", "train_step"),
+if not _LOSSES:
+    _REMOVED.update(dict.fromkeys(("loss", "backward", "accumulate", "train_step"),
                                   "it has no loss; train it with vjp and step"))
+if not _PREDICTING:
+    _REMOVED["logprobs"] = "its loss is no cross entropy" if _LOSSES else "it has no loss; train it with vjp and step"
+if not _NAMED:
+    _REMOVED["losses"] = "it has one head alone, and `loss` is its loss"
 if KIND == "encoder":
     _REMOVED.update(dict.fromkeys(("reset_cache", "decode", "cache_lengths"), "an encoder has no cache"))
-if KIND == "encoder" or HEAD != "lm":
-    _REMOVED["generate"] = "it predicts no tokens"
+elif MAIN_HEAD < 0 or _HEADS[MAIN_HEAD].rows == "B":
+    _REMOVED.update(dict.fromkeys(("reset_cache", "decode", "cache_lengths"), "no one head has an answer for each token"))
+if KIND == "encoder" or HEAD != "lm" or MAIN_HEAD < 0:
+    _REMOVED["generate"] = "it predicts no tokens" if HEAD != "lm" else "no head is the only language model"
 if "merge" not in ENTRIES:
     _REMOVED["merge_lora"] = "it has no low-rank adapters"
 if "step" not in ENTRIES:

@@ -8,11 +8,13 @@ class _Training:
         return self._double(_api.backward, self._with_targets("backward", inputs, named, targets))
 
     def accumulate(self, *inputs, targets, **named):
-        """Adds the gradients of the summed loss to `grads`; (sum, how many targets counted)."""
+        """Adds the gradients of the summed loss to `grads`; (sum, how many targets counted, or their weight).
+
+        Of several heads, which divide by counts of their own, it adds the gradients of what `loss` gives: (loss, 1)."""
         given = self._with_targets("accumulate", inputs, named, targets)
         total, count = ctypes.c_double(), ctypes.c_double()
         self._call(_api.accumulate, given, ctypes.byref(total), ctypes.byref(count))
-        return total.value, int(count.value)
+        return total.value, count.value if WEIGHTS else int(count.value)
 
     def step(self, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1, decay="matrices", clip=1.0, count=None):
         """Divides the gradients by what was accumulated (or by `count`), clips their norm, updates by AdamW, clears.
@@ -44,15 +46,20 @@ class _Training:
         self._call(_api.merge_lora)
 
     def vjp(self, grad_output, *inputs, training=False, **named):
-        """Gradients of sum(output * grad_output): of the float inputs as a dict, of the parameters in `grads`."""
+        """Gradients of sum(output * grad_output): of the float inputs as a dict, of the parameters in `grads`.
+
+        Of heads with names grad_output is a dict; a head that is not in it has none."""
         given = _Inputs("vjp", inputs, named)
-        upstream = _reals("grad_output", grad_output)
-        expected = given.shape("BO" if HEAD == "classifier" else "BTO")
-        if upstream.shape != expected:
-            raise ValueError(f"grad_output has shape {list(upstream.shape)}, expected {list(expected)}")
+        wanted, upstream = _by_head("grad_output", grad_output, _HEADS, complete=False), []
+        for head in _HEADS:
+            expected = given.output(head)
+            array = _reals(head.label("grad_output"), wanted[head.name]) if head.name in wanted else np.zeros(expected, _REAL)
+            if array.shape != expected:
+                raise ValueError(f"{head.label('grad_output')} has shape {list(array.shape)}, expected {list(expected)}")
+            upstream.append(array)
         floats = [n for n in ("x", "src", "tgt", "memory", "image") if n in INPUTS and _CONVERSIONS[n] is _reals]
         results = {n: _out(given.arrays[n].shape) for n in floats}
-        self._call(_api.vjp, given, int(bool(training)), _pointers([upstream]),
+        self._call(_api.vjp, given, int(bool(training)), _pointers(upstream),
                    _pointers(list(results.values())))
         return results
 

@@ -64,11 +64,16 @@ std::vector<std::string> MeasuredModel::kinds() const {
 }
 
 MeasuredCall MeasuredModel::call(const std::string& kind) {
-  const std::vector<std::string> known = kinds();
+  std::vector<std::string> known = kinds();
+  if (has_masks()) known.emplace_back("padded");
   if (std::find(known.begin(), known.end(), kind) == known.end()) {
     throw LibraryError{"there is no figure '" + kind + "' of this model: it has no such function"};
   }
-  return kind == "forward" ? forward() : kind == "step" ? step() : decode();
+  if (kind == "padded") {
+    padded_.emplace(model_.info(), half_padded(inputs_), point_);
+    return forward("padded forward", *padded_);
+  }
+  return kind == "forward" ? forward("forward", batch_) : kind == "step" ? step() : decode();
 }
 
 // Both sides of an encoder-decoder are tokens.
@@ -76,7 +81,7 @@ double MeasuredModel::tokens() const {
   return static_cast<double>(batch_.batch.B * (batch_.batch.T + batch_.batch.S));
 }
 
-MeasuredCall MeasuredModel::forward() {
+MeasuredCall MeasuredModel::forward(const char* name, const Batch& batch) {
   const ir::Graph& graph = planned_.entry("infer")->graph;
   std::vector<int64_t> starts;  // of each head's output
   int64_t elements = 0;
@@ -85,14 +90,14 @@ MeasuredCall MeasuredModel::forward() {
     elements += graph.type(output.value).elements().at(point_);
   }
   output_.resize(static_cast<size_t>(elements * model_.info().real_bytes));
-  const auto run = [this, starts] {
+  const auto run = [this, &batch, starts] {
     std::vector<void*> outputs;
     for (const int64_t start : starts) outputs.push_back(output_.data() + start * model_.info().real_bytes);
-    tc_batch call = batch_.batch;
+    tc_batch call = batch.batch;
     call.targets = nullptr;
     model_.check(model_.api().forward(model_.session(), &call, 0, outputs.data()));
   };
-  return {{"forward", 0, tokens(), forward_flops(planned_, point_), 0}, run, {{"infer", TC_ENTRY_INFER}}};
+  return {{name, 0, tokens(), forward_flops(planned_, point_), 0}, run, {{"infer", TC_ENTRY_INFER}}};
 }
 
 void MeasuredModel::train_step() {

@@ -38,6 +38,8 @@ struct Product {
   ir::Arg gamma = null_pointer();
   std::vector<Location> others;  // added left to right
   Location out, x;
+
+  ir::Arg real = null_pointer();  // u8 [m]: rows of C to make; the others are left (forms nt and nn)
 };
 
 /// Calls the product's kernel, and for a long `k` of a small result the sum of its parts.

@@ -24,7 +24,8 @@ const std::set<std::string> kOtherModelKeys = {
     "name",     "max_seq",  "pattern", "encoder_pattern", "decoder_pattern", "heads",
     "kv_heads", "head_dim", "d_ff"};
 // Wherever they stand.
-const std::set<std::string> kOtherKeys = {"dropout", "loss", "loss_weight", "aux_loss", "shared"};
+const std::set<std::string> kOtherKeys = {"dropout",  "loss",         "loss_weight",    "aux_loss",
+                                          "shared",   "ignore_index", "label_smoothing"};
 
 struct Stack {
   const char *layers, *pattern, *prefix;

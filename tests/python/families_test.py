@@ -27,6 +27,8 @@ def batch_of(module):
     inputs = {name: draw.integers(ids[name], size=(B, T)) for name in module.INPUTS if name in ids}
     if "types" in inputs:  # two sentences
         inputs["types"] = np.broadcast_to(np.arange(T) >= T // 2, (B, T)).astype(np.int32) % ids["types"]
+    if "image" in module.INPUTS:
+        inputs["image"] = draw.normal(size=(B, *module.IMAGE))
     if module.HEAD == "classifier":
         return inputs, draw.integers(module.OUT_WIDTH, size=B)
     own = inputs["tgt" if "tgt" in inputs else "tokens"]

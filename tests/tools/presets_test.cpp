@@ -24,10 +24,12 @@ const std::vector<Preset> kPresets = {
     {"gpt2-xl", {"total1,557,611,200"}},
     {"llama-7b", {"total6,738,415,616"}},
     {"mistral-7b", {"total7,241,732,096"}},
+    {"mixtral-8x7b", {"total46,702,792,704"}},
     {"roberta-base", {"total124,055,040"}},
     {"teaching-gpt", {"total4,870,144"}},
     // 44,138,496 in the layers.
     {"transformer-base", {"encoder.layers.0-518,914,304", "decoder.layers.0-525,224,192"}},
+    {"vit-base-16", {"total86,567,656"}},
 };
 
 std::string without_blanks(const std::string& text) {

@@ -32,17 +32,6 @@ std::string line_of(const std::string& report, const std::string& label) {
 
 }  // namespace
 
-// Counted and planned without memory for a single weight.
-TEST(Report, Mixtral8x7B) {
-  const std::string report = report_of(
-      "[model]\nkind = \"decoder\"\nd_model = 4096\nlayers = 32\nheads = 32\nkv_heads = 8\nd_ff = 14336\n"
-      "vocab = 32000\nmax_seq = 32768\n[embedding]\ntie = false\n[position]\ntype = \"rope\"\nrope_theta = 1e6\n"
-      "[norm]\ntype = \"rmsnorm\"\n[attention]\nbias = false\n[ffn]\nactivation = \"swiglu\"\nbias = false\n"
-      "moe = { experts = 8, top_k = 2 }\n");
-  EXPECT_NE(report.find("46,702,792,704"), std::string::npos) << report;
-  EXPECT_EQ(line_of(report, "layers.0-31"), "");
-}
-
 TEST(Report, EncoderLayerOfWidth512) {
   const std::string report = report_of(
       "[model]\nkind = \"encoder\"\nd_model = 512\nlayers = 1\nheads = 8\nd_ff = 2048\n"

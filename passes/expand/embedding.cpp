@@ -83,7 +83,7 @@ Value Expander::patches(NodeId id, Value image, const std::string& position) {
 Value Expander::learned_positions(NodeId id, Value x) {
   const ir::Attributes& set = attributes(id);
   const std::string name = block(id).name;
-  const int64_t rows = set.integer("max_seq"), d = module_.facts.integer("d_model");
+  const int64_t rows = set.integer("max_seq"), d = width(x);
   const ir::Dim tokens = result.type(x).shape[1];
   const Value table = parameter(set.text("pos_table"), {rows, d}, initialiser_.table(rows, d, false));
   if (const Value positions = declared("positions", tokens); positions.valid()) {

@@ -63,7 +63,8 @@ struct Builder {
   Value layer(const std::string& prefix, Value x, Value memory, Value mask, Value memory_mask, Symbol tokens,
               int64_t depth, bool causal) {
     ir::Attributes attributes = experts();
-    for (const auto& [key, value] : layer_attributes(prefix, memory.valid(), depth, causal).entries())
+    const ir::Attributes own = layer_attributes(prefix, memory.valid(), depth, causal);
+    for (const auto& [key, value] : own.entries())
       attributes.set(key, value);
     if (model.gamma != 0) attributes.set("residual.gamma", model.gamma);
     if (!model.shared.empty()) attributes.set("weights", model.shared);

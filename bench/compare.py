@@ -49,7 +49,8 @@ FREEZING = ["--set", 'train.freeze=["embedding","layers.0-5"]']
 RECOMPUTE = ["--set", 'train.recompute="all"']
 QUICK = ["gpt2-64", "nano", "reverse", "bert-small", "second-thread", "decode"]
 DENSE = ["--set", "ffn.moe.experts=0", "--set", "model.d_ff=2048"]  # of bench/models/moe.toml
-OTHERS = ["second-thread", "decode", "products", "drift", "freezing", "recompute", "moe"]
+OTHERS = ["second-thread", "decode", "products", "drift", "freezing", "recompute", "moe", "window", "grouped",
+          "padding"]
 
 
 def median(values):
@@ -216,6 +217,34 @@ def experts(runner):
           f"{1e3 * dense:.1f} ms, {moe / dense:.2f} x; second thread {one / moe:.2f} x", flush=True)
 
 
+def window(runner):
+    """As many tokens in one row as in four: with a window a token costs the same in both."""
+    path, more = "examples/llama.toml", ("--set", "attention.window=256")
+    for figure in ("forward", "step"):
+        short, long = compiled_seconds(runner, runner.options.rounds, (path, "B=4,T=512", figure, None, more),
+                                       (path, "B=1,T=2048", figure, None, more))
+        print(f"LLaMA-like with a window of 256, {figure} of 2048 tokens: T=512 {1e3 * short:.0f} ms, T=2048 "
+              f"{1e3 * long:.0f} ms, {long / short:.2f} x the cost per token", flush=True)
+
+
+def grouped(runner):
+    path, at = "examples/llama.toml", "B=1,T=1024"
+    calls = [(path, at, "step", None, ("--set", f"model.kv_heads={heads}")) for heads in (8, 2)]
+    every, few = compiled_seconds(runner, runner.options.rounds, *calls)
+    print(f"LLaMA-like step, {at}: 8 key heads {1e3 * every:.0f} ms, 2 {1e3 * few:.0f} ms, {few / every:.2f} of it",
+          flush=True)
+
+
+def padding(runner):
+    whole, half = [], []
+    for _ in range(runner.options.rounds):
+        figures = runner.compiled("bench/models/bert_hidden.toml", "B=8,T=128", "forward,padded")["figures"]
+        whole.append(figures[0]["seconds"])
+        half.append(figures[1]["seconds"])
+    print(f"BERT-base forward, B=8 T=128: {1e3 * median(whole):.0f} ms; half of all positions padding "
+          f"{1e3 * median(half):.0f} ms, {median(half) / median(whole):.2f} of it", flush=True)
+
+
 def torch_is_there():
     try:
         return subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
@@ -253,7 +282,8 @@ def main():
     runner = Runner(options)
     print_line("", "ms", "tokens/s", "GFLOP/s", "of peak", "PyTorch ms", "ratio")
     others = {"second-thread": second_thread, "decode": decode, "products": products, "drift": drift,
-              "freezing": freezing, "recompute": recompute, "moe": experts}
+              "freezing": freezing, "recompute": recompute, "moe": experts, "window": window,
+              "grouped": grouped, "padding": padding}
     for row in options.rows:
         if row in MODELS:
             measure_model(runner, *MODELS[row])

@@ -23,6 +23,9 @@ Inputs random_inputs(const ir::Module& module, const ir::Point& point, uint64_t 
 /// Without the padding: masks of ones.
 Inputs without_padding(Inputs inputs);
 
+/// Rows that end in padding of every length, half of all positions together.
+Inputs half_padded(Inputs inputs);
+
 /// Prefixes of one token at most, which any first part of a row may bring through the cache.
 Inputs with_short_prefixes(Inputs inputs);
 

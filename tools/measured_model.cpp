@@ -64,11 +64,16 @@ std::vector<std::string> MeasuredModel::kinds() const {
 }
 
 MeasuredCall MeasuredModel::call(const std::string& kind) {
-  const std::vector<std::string> known = kinds();
+  std::vector<std::string> known = kinds();
+  if (has_masks()) known.emplace_back("padded");
   if (std::find(known.begin(), known.end(), kind) == known.end()) {
     throw LibraryError{"there is no figure '" + kind + "' of this model: it has no such function"};
   }
-  return kind == "forward" ? forward() : kind == "step" ? step() : decode();
+  if (kind == "padded") {
+    padded_.emplace(model_.info(), half_padded(inputs_), point_);
+    return forward("padded forward", *padded_);
+  }
+  return kind == "forward" ? forward("forward", batch_) : kind == "step" ? step() : decode();
 }
 
 // Both sides of an encoder-decoder are tokens.
@@ -76,17 +81,17 @@ double MeasuredModel::tokens() const {
   return static_cast<double>(batch_.batch.B * (batch_.batch.T + batch_.batch.S));
 }
 
-MeasuredCall MeasuredModel::forward() {
+MeasuredCall MeasuredModel::forward(const char* name, const Batch& batch) {
   const ir::Graph& graph = planned_.entry("infer")->graph;
   const int64_t elements = graph.type(graph.output("output")).elements().at(point_);
   output_.resize(static_cast<size_t>(elements * model_.info().real_bytes));
-  const auto run = [this] {
+  const auto run = [this, &batch] {
     void* outputs[] = {output_.data()};
-    tc_batch call = batch_.batch;
+    tc_batch call = batch.batch;
     call.targets = nullptr;
     model_.check(model_.api().forward(model_.session(), &call, 0, outputs));
   };
-  return {{"forward", 0, tokens(), forward_flops(planned_, point_), 0}, run, {{"infer", TC_ENTRY_INFER}}};
+  return {{name, 0, tokens(), forward_flops(planned_, point_), 0}, run, {{"infer", TC_ENTRY_INFER}}};
 }
 
 void MeasuredModel::train_step() {

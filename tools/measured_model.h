@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,7 +46,7 @@ class MeasuredModel {
 
   int threads() const { return model_.api().threads(model_.session()); }
   const LoadedModel& model() const { return model_; }
-  /// "forward", "step", "decode": those that the model has.
+  /// "forward", "step", "decode": those that the model has. "padded" may be asked for too where it has a mask.
   std::vector<std::string> kinds() const;
   /// Throws LibraryError where the model has no such call.
   MeasuredCall call(const std::string& kind);
@@ -56,7 +57,8 @@ class MeasuredModel {
  private:
   bool has(int entry) const { return model_.info().entries & (1u << entry); }
   double tokens() const;
-  MeasuredCall forward();
+  MeasuredCall forward(const char* name, const Batch& batch);
+  bool has_masks() const { return inputs_.count("mask") > 0; }
   MeasuredCall step();
   MeasuredCall decode();
   void decode_next();
@@ -66,6 +68,7 @@ class MeasuredModel {
   LoadedModel model_;
   Inputs inputs_;
   Batch batch_;
+  std::optional<Batch> padded_;  // half of its positions are padding
   std::vector<uint8_t> output_;  // of forward, decode
   std::vector<tc_batch> next_;   // decode: each position's token
   size_t position_ = 0;

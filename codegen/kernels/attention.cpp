@@ -37,7 +37,7 @@ struct AttentionEmitter {
   KernelBuilder& k;
   const int64_t H, G, E;
   const double scale;
-  const bool masked, offset, ring;
+  const bool masked, offset, ring, real_queries;
   const SightSettings set;
   const AttentionTile tile;
   std::optional<WeightDropout> drop;
@@ -57,6 +57,7 @@ struct AttentionEmitter {
         masked(a.flag("mask")),
         offset(a.flag("offsets")),
         ring(a.flag("ring")),
+        real_queries(a.flag("real_queries")),
         set(a),
         tile(attention_tile(k.target(), k.real())),
         ring_slot(kSlots + (set.plain() ? 0 : kSightSlots)),
@@ -381,6 +382,14 @@ struct AttentionEmitter {
     head = number / tiles % H;
     b = number / (tiles * H);
     queries = k.min(k.integer(kT) - q0, k.index(kTileQueries));
+    if (!real_queries) return tile_of_queries();
+    const Ptr mask = k.at(k.pointer(dropout_slot + (drop ? 2 : 0), DType::U8), b * k.integer(kT) + q0);
+    Var any = k.var(k.constant(DType::U8, 0));
+    k.loop("any", queries, [&](Val query) { any.set(any.get() | k.load(mask, query)); });
+    k.if_(any.get() != 0, [&] { tile_of_queries(); });
+  }
+
+  void tile_of_queries() {
     if (drop) {
       drop->load(k.pointer(dropout_slot, DType::I32), b * k.integer(kT) + q0, queries, k.integer(dropout_slot + 1),
                  head);
@@ -394,9 +403,10 @@ struct AttentionEmitter {
 };
 
 /// attention {heads, kv_heads, head_dim, scale, causal, mask, offsets; window, after, prefix, documents, alibi,
-/// positions; ring; dropout?}
+/// positions; ring; dropout?; real_queries}
 /// slots: q, k, v, key mask, offsets, o, lse (or null), T, S, strides of q, k, v, o; unless the sight is plain
-/// SightSlots; ring: new k, new v and their strides; dropout: keys, place. tasks = B * H * tiles of T.
+/// SightSlots; ring: new k, new v and their strides; dropout: keys, place; real_queries: u8 [B,T],
+/// tiles without a 1 are left alone. tasks = B * H * tiles of T.
 llvm::Function* emit_attention(KernelBuilder& k, const ir::KernelSpec& spec) {
   AttentionEmitter emitter(k, spec.attributes);
   k.for_tasks([&](Val task) { emitter.task(task); });

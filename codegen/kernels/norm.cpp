@@ -58,7 +58,7 @@ class RowDropout {
 /// slots: rows, y, x, gamma, beta, mean, rstd, strides of y, of x; with added = n > 0 also sum, its stride,
 /// and for each of n operands pointer and stride: then sum = x + scale * (their sum, left to right) is stored
 /// and normalised. mean and rstd may be null. Operand i is dropped with probability dropout{i}, by keys and place, two
-/// slots at the end for each that is.
+/// slots at the end for each that is. mask: and last u8 by row, 0 where it is left alone.
 llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
   const NormSettings s(spec);
   const int added = static_cast<int>(spec.attributes.integer("added", 0));
@@ -68,8 +68,9 @@ llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
   const Ptr gamma = k.pointer(3), beta = k.pointer(4);
 
   std::vector<RowDropout> dropouts;
-  for (int i = 0, slot = 11 + 2 * added; i < added; ++i)
-    dropouts.emplace_back(k, spec, "dropout" + std::to_string(i), slot);
+  int after_terms = 11 + 2 * added;
+  for (int i = 0; i < added; ++i)
+    dropouts.emplace_back(k, spec, "dropout" + std::to_string(i), after_terms);
 
   auto add_residual = [&](Val row, Ptr x) {
     for (RowDropout& dropout : dropouts) dropout.begin(row);
@@ -87,7 +88,7 @@ llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
   };
 
   k.for_tasks([&](Val task) {
-    for_rows_of_task(k, task, s.chunk, k.integer(0), [&](Val row) {
+    const auto normalise = [&](Val row) {
       Ptr x = k.at(k.pointer(2), row * k.integer(8));
       const Ptr y = k.at(k.pointer(1), row * k.integer(7));
       if (added > 0) x = add_residual(row, x);
@@ -102,6 +103,11 @@ llvm::Function* emit_norm(KernelBuilder& k, const ir::KernelSpec& spec) {
       });
       if (s.centred) store_unless_null(k, 5, row, mean);
       store_unless_null(k, 6, row, rstd);
+    };
+    for_rows_of_task(k, task, s.chunk, k.integer(0), [&](Val row) {
+      if (!spec.attributes.flag("mask")) return normalise(row);
+      const Ptr mask = k.pointer(added > 0 ? after_terms : 9, ir::DType::U8);
+      k.if_(k.load(mask, row) != 0, [&] { normalise(row); });
     });
   });
   return k.finish();

@@ -56,7 +56,7 @@ enum Slot {
   kResidual,
   kLdResidual,  // with an epilogue only
   kDropoutKeys,
-  kDropoutPlace  // with dropout only
+  kDropoutPlace  // with dropout only; after all of them the mask, if any
 };
 // Rows by expert: `starts`, experts; they follow what there is of the above.
 constexpr int kStarts = 0, kExperts = 1;
@@ -100,6 +100,7 @@ struct ProductEmitter {
   bool by_expert;
   int64_t block_rows;  // by expert: greatest number of rows of a task
   TileShape shape;
+  bool masked;
 
   Ptr fetch, start, panels, panel_a;  // scratch
   Ptr a, b, c;
@@ -113,7 +114,8 @@ struct ProductEmitter {
         slope(spec.attributes.text("slope", "")),
         by_expert(spec.attributes.flag("experts")),
         block_rows(spec.attributes.integer("block_rows", 0)),
-        shape(tile_shape(k.target(), k.real())) {
+        shape(tile_shape(k.target(), k.real())),
+        masked(spec.attributes.flag("mask")) {
     if (spec.attributes.has("residual")) residual_scale = spec.attributes.real("residual");
     if (spec.attributes.has("dropout")) dropout.emplace(k, spec.attributes.real("dropout"));
     a = k.pointer(kA), b = k.pointer(kB), c = k.pointer(kC);
@@ -405,7 +407,23 @@ struct ProductEmitter {
         [&] { multiply_blocks(block, number); });
   }
 
+  /// Is one of the rows asked for? (Never by expert.)
+  Val any_real(Val row, Val height) {
+    const Ptr mask = k.pointer(expert_slot(0), ir::DType::U8);
+    Var any = k.var(k.constant(ir::DType::U8, 0));
+    k.loop("any", row, row + height, 1, [&](Val r) { any.set(any.get() | k.load(mask, r)); });
+    return any.get() != 0;
+  }
+  void where_real(Val row, Val height, const std::function<void()>& body) {
+    if (!masked) return body();
+    k.if_(any_real(row, height), body);
+  }
+
   void multiply_blocks(const Block& block, Val number) {
+    where_real(block.rows.all.first, block.rows.all.size(), [&] { multiply_real_blocks(block, number); });
+  }
+
+  void multiply_real_blocks(const Block& block, Val number) {
     // An expert's task knows its rows only when it has looked for them: nothing is fetched for the next one.
     const Block following = by_expert ? block : block_of(number + 1);
     const Val has_following = by_expert ? k.index(1) < k.index(0) : number + 1 < k.tasks_end();
@@ -417,21 +435,24 @@ struct ProductEmitter {
       k.loop("tile", block.rows.count, [&](Val tile) {
         const Range rows = block.rows.tile(k, tile);
         const Val row = rows.first, height = rows.size();
-        multiply_tile(block, step, tile, row, height, of_a, of_b);
-        if (!has_epilogue()) return;
-        k.if_(d + step.depth == block.depths.last, [&] { epilogue(block, row, height); });
+        where_real(row, height, [&] {
+          multiply_tile(block, step, tile, row, height, of_a, of_b);
+          if (!has_epilogue()) return;
+          k.if_(d + step.depth == block.depths.last, [&] { epilogue(block, row, height); });
+        });
       });
     });
   }
 };
 
 /// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task, activation?, slope?,
-/// residual?, dropout?, experts?, block_rows}
+/// residual?, dropout?, mask?, experts?, block_rows}
 /// slots: C, A, B, bias (or null), M, N, K, ldc, lda, ldb, accumulate (1: C += ), row blocks, column blocks,
 /// parts, part stride. tasks = row blocks * column blocks * parts; part p of K goes to C + p * part stride.
 /// With `activation` (its kind), `slope` (its kind) or `residual` (a factor) also: out, ld of out, x, ld of
 /// x. Then out = x + factor * activation(C), each part where it is asked for, or out = activation'(x) * C;
 /// out may be C. With `dropout` (a probability) C or activation(C) is dropped first, by two more slots: keys, place.
+/// mask: and last u8 [M]; tiles without a row whose mask is 1 are left alone (not in form tn).
 /// With `experts` the rows of A and C (tn: of A and B) are sorted by expert (ir/ops.def), and two slots more follow:
 /// starts, experts. Each expert's rows are multiplied by a B of its own, N * K elements after the one before, in blocks
 /// of up to block_rows; rows of no expert become zeros. tn: part p is expert p, whose rows are its K.

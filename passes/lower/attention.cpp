@@ -123,6 +123,10 @@ void lower_Attention(Lowering& l) {
                               (ring ? 2 : 1) * padded(kMostBlockKeys * n.E) + 2 * kTileQueries) +
                    8 * kMostBlockKeys + marks;
   drop_weights(l, 12, record);
+  if (const Arg real = l.real_rows(l.operand(0)); real.index >= 0) {
+    record.kernel.attributes.set("real_queries", true);
+    record.args.push_back(real);
+  }
   l.call(std::move(record));
 }
 

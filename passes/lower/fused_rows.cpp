@@ -68,6 +68,7 @@ void lower_residual_norm(Lowering& l, const FusedBody& body) {
   call.beta = l.pointer(centred ? body.outer_operand(norm, 2) : Value{});
   call.mean = l.pointer(centred ? body.outer_result({norm, 1}) : Value{});
   call.rstd = l.pointer(body.outer_result({norm, centred ? 2u : 1u}));
+  call.real = l.real_rows(l.result(0));
   call.sum = l.locate(body.outer_result({sum, 0}));
   if (call.sum.pointer.index < 0)
     call.sum = call.y;  // nobody else reads it: the norm overwrites it row by row

@@ -32,6 +32,7 @@ void lower_Linear(Lowering& lowering) {
   product.m = lowering.type(lowering.operand(0)).rows();
   product.n = static_size(w.shape[0]);
   product.k = w.shape[1];
+  product.real = lowering.real_rows(lowering.operand(0));
   lower_product(lowering, product);
 }
 

@@ -45,6 +45,10 @@ class Lowering {
   /// embedding_grad and linear_cross_entropy_grad's dw, which accumulate-in-place fuses with such a sum.
   virtual bool accumulates(ir::Value result) const { return false; }
 
+  /// u8 for each row of a value [B, T or S, ...]: 1 where it is a token. The others are padding: nothing of them is
+  /// ever read, so that a kernel may leave them as they are. A null pointer where every row is to be made.
+  virtual ir::Arg real_rows(ir::Value) { return {ir::Arg::Kind::Pointer, ir::Space::Workspace, -1, {}}; }
+
   /// Workspace that lives only while this node's records run.
   virtual ir::Arg temporary(const std::string& name, ir::Dim bytes) = 0;
 

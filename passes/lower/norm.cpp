@@ -37,6 +37,7 @@ void lower_norm(Lowering& l, const std::string& kind, uint32_t rstd_result) {
   call.beta = l.pointer(kind == "layer" ? l.operand(2) : Value{});
   call.mean = l.pointer(kind == "layer" ? l.result(1) : Value{});
   call.rstd = l.pointer(l.result(rstd_result));
+  call.real = l.real_rows(l.operand(0));
   call_norm(l, call);
 }
 
@@ -84,6 +85,10 @@ void call_norm(Lowering& l, const NormCall& call) {
     }
     for (size_t i = 0; i < call.added.size(); ++i)
       add_dropout(settings, args, ("dropout" + std::to_string(i)).c_str(), call.added[i].dropout);
+  }
+  if (call.real.index >= 0) {
+    settings.set("mask", true);
+    args.push_back(call.real);
   }
   l.call(kernel_call(l, "norm", std::move(settings), ceildiv(rows, chunk), std::move(args), (8 + added) * elements,
                      (added > 0 ? 3 + added : 2) * elements));

@@ -22,6 +22,7 @@ struct NormCall {
   std::vector<Term> added;
   Location sum;
   double scale = 1.0;
+  ir::Arg real{ir::Arg::Kind::Pointer, ir::Space::Workspace, -1, {}};  // u8: rows to make, see Lowering::real_rows
 };
 void call_norm(Lowering& l, const NormCall& call);
 

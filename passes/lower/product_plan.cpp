@@ -177,6 +177,10 @@ void lower_product(Lowering& lowering, const Product& product) {
   }
   if (has_epilogue(product)) add_epilogue(record, product);
   if (product.experts) add_experts(record, product);
+  if (product.real.index >= 0) {
+    record.kernel.attributes.set("mask", true);
+    record.args.push_back(product.real);
+  }
   record.scratch = scratch_bytes(product.form, depth, block_columns, bytes);
   record.flops = Dim(2) * product.m * n * product.k;
   record.bytes = (product.m * product.k + product.k * n + product.m * n) * Dim(bytes);

@@ -36,6 +36,8 @@ struct Product {
   std::optional<DropoutCall> dropout;
   std::optional<double> residual_scale;
   Location out, x;
+
+  ir::Arg real = null_pointer();  // u8 [m]: rows of C to make; the others are left (forms nt and nn)
 };
 
 /// Calls the product's kernel, and for a long `k` of a small result the sum of its parts.

@@ -11,9 +11,55 @@ using ir::OpKind;
 using ir::Record;
 using ir::Value;
 
+namespace {
+
+/// Operations that make each row from the same row alone, or ask the mask which rows there are. The gradients are not
+/// among them: sums over rows take all.
+bool asks_for_tokens_alone(const ir::Graph& graph) {
+  for (NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    switch (node.op) {
+      case OpKind::Input:
+      case OpKind::Param:
+      case OpKind::Argument:
+      case OpKind::Embedding:
+      case OpKind::AddRows:
+      case OpKind::PositionRows:
+      case OpKind::Sinusoid:
+      case OpKind::RopeTable:
+      case OpKind::Rope:
+      case OpKind::MaskRows:
+      case OpKind::Add:
+      case OpKind::Multiply:
+      case OpKind::Scale:
+      case OpKind::Activation:
+      case OpKind::Residual:
+      case OpKind::Split:
+      case OpKind::Concat:
+      case OpKind::Linear:
+      case OpKind::LayerNorm:
+      case OpKind::RmsNorm:
+      case OpKind::Attention:
+      case OpKind::Pool:
+      case OpKind::AnyReal:
+      case OpKind::LinearCrossEntropy:
+      case OpKind::LinearLogprob:
+        break;
+      case OpKind::Fused:
+        if (!asks_for_tokens_alone(*node.body)) return false;
+        break;
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 EntryPlanner::EntryPlanner(ir::Module& module, const CacheLayout& cache, const ir::Graph& graph,
                            const ir::Point& point)
-    : module_(module), graph_(graph), point_(point), storage_(module, cache, graph, plan_) {
+    : module_(module), graph_(graph), point_(point), storage_(module, cache, graph, plan_), skips_padding_(asks_for_tokens_alone(graph)) {
   for (const Storage::Copy& copy : storage_.copies()) {
     if (!copy.at_end) copies_.emplace(copy.value.node, copy);
   }
@@ -72,6 +118,16 @@ void EntryPlanner::copy_output(const Storage::Copy& copy) {
   } else {
     write_copy(*this, copy.to, locate(copy.value), graph_.type(copy.value));
   }
+}
+
+Arg EntryPlanner::real_rows(Value value) {
+  const Arg none{Arg::Kind::Pointer, ir::Space::Workspace, -1, 0};
+  const ir::Type& type = graph_.type(value);
+  if (!skips_padding_ || type.rank() != 3) return none;
+  const NodeId mask = graph_.find(type.shape[1] == ir::Dim(ir::Symbol::S) ? "src_mask" : "mask");
+  if (!mask.valid() || graph_.node(mask).op != OpKind::Input) return none;
+  const ir::Type& rows = graph_.type({mask, 0});
+  return rows.shape[0] == type.shape[0] && rows.shape[1] == type.shape[1] ? locate({mask, 0}).pointer : none;
 }
 
 Arg EntryPlanner::temporary(const std::string& name, ir::Dim bytes) {

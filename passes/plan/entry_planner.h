@@ -17,6 +17,7 @@ class EntryPlanner : public Lowering {
   ir::NodeId id() const override { return current_; }
   bool used(ir::Value value) const override { return storage_.used(value); }
   Location locate(ir::Value value) override { return storage_.locate(value); }
+  ir::Arg real_rows(ir::Value value) override;
   ir::Arg temporary(const std::string& name, ir::Dim bytes) override;
   ir::Arg constant(const std::string& name, const std::vector<double>& values) override;
   void call(ir::Record record) override;
@@ -35,6 +36,7 @@ class EntryPlanner : public Lowering {
   ir::NodeId current_;
   std::string record_name_;
   bool in_loop_ = false;
+  const bool skips_padding_;
   std::multimap<ir::NodeId, Storage::Copy> copies_;  // to be made as soon as the node has run
   std::set<ir::NodeId> filled_;  // leaves of zeros that have their memory
 };

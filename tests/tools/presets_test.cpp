@@ -23,6 +23,7 @@ const std::vector<Preset> kPresets = {
     {"gpt2-medium", {"total354,823,168"}},
     {"gpt2-xl", {"total1,557,611,200"}},
     {"llama-7b", {"total6,738,415,616"}},
+    {"mistral-7b", {"total7,241,732,096"}},
     {"roberta-base", {"total124,055,040"}},
     {"teaching-gpt", {"total4,870,144"}},
     // 44,138,496 in the layers.

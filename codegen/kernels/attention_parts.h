@@ -117,5 +117,6 @@ struct WeightDropout {
 
 llvm::Function* emit_attention_grad(KernelBuilder& k, const ir::KernelSpec& spec);
 llvm::Function* emit_sum_heads(KernelBuilder& k, const ir::KernelSpec& spec);
+llvm::Function* emit_cache_append(KernelBuilder& k, const ir::KernelSpec& spec);
 
 }  // namespace tfc::codegen

@@ -22,6 +22,7 @@ class BatchCheck {
   tc_status run();
 
  private:
+  bool takes(Role role) const { return find_external(entry_, role) != nullptr; }
   tc_status undeclared();
   tc_status sizes();
   tc_status arrays();

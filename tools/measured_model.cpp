@@ -70,7 +70,7 @@ MeasuredCall MeasuredModel::call(const std::string& kind) {
     throw LibraryError{"there is no figure '" + kind + "' of this model: it has no such function"};
   }
   if (kind == "padded") {
-    padded_.emplace(model_.info(), half_padded(inputs_), point_);
+    padded_.emplace(planned_, model_.info(), half_padded(inputs_), point_);
     return forward("padded forward", *padded_);
   }
   return kind == "forward" ? forward("forward", batch_) : kind == "step" ? step() : decode();

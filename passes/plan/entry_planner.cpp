@@ -42,7 +42,7 @@ bool asks_for_tokens_alone(const ir::Graph& graph) {
       case OpKind::Attention:
       case OpKind::Pool:
       case OpKind::AnyReal:
-      case OpKind::LinearCrossEntropy:
+      case OpKind::LinearLoss:
       case OpKind::LinearLogprob:
         break;
       case OpKind::Fused:

@@ -271,7 +271,7 @@ TEST_P(ProductTest, FactorsOfColumnsAndOtherBranches) {
                 test.k,        o.c.stride, o.a.stride, o.b.stride, 0,          1,
                 column_blocks, 1,          0,          out.data,   out.stride, x.data,
                 x.stride,      gamma.data, a.data,     a.stride,   b.data,     b.stride},
-               column_blocks, scratch_bytes(m, sizeof(float)));
+               column_blocks, scratch_bytes(sizeof(float)));
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t j = 0; j < n; ++j) {
           const float sum = (a.at(i, j) + b.at(i, j)) + gamma.at(0, j) * o.c.at(i, j);

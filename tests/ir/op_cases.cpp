@@ -124,11 +124,13 @@ Attributes heads(int64_t H, int64_t G, int64_t E, bool causal) {
 
 std::vector<OpCase> attention_cases(OpKind op) {
   const Tensor some_keys = mask({2, 5}, {1, 0, 1, 1, 0, 0, 0, 0, 0, 0});  // the second row has no key at all
+  const Tensor none = absent();
   Attributes dropped = heads(4, 2, 3, true);
   dropped.set("p", 0.4);
   dropped.set("place", std::string("layers.0.attn"));
   return {
-      {op, {real({2, 3, 12}), real({2, 5, 6}), real({2, 5, 6}), absent(), absent(), dropout_keys({2, 3})}, dropped},
+      {op, {real({2, 3, 12}), real({2, 5, 6}), real({2, 5, 6}), none, none, none, none, none, none, none, none, none,
+            dropout_keys({2, 3})}, dropped},
       {op, {real({2, 3, 6}), real({2, 5, 6}), real({2, 5, 6})}, heads(3, 3, 2, false)},
       {op, {real({2, 3, 6}), real({2, 5, 2}), real({2, 5, 2})}, heads(3, 1, 2, true)},
       {op,

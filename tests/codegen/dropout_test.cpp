@@ -55,7 +55,8 @@ TEST(Dropout, AllAreZerosAtOneWhateverTheyWere) {
   c.operands[0][5] = std::numeric_limits<double>::quiet_NaN();
   c.operands[0][20] = std::numeric_limits<double>::infinity();
   for (const std::string& level : runnable_levels()) {
-    for (const double y : run_compiled(c, level)[0].data) EXPECT_EQ(y, 0);
+    const auto results = run_compiled(c, level);
+    for (const double y : results[0].data) EXPECT_EQ(y, 0);
   }
 }
 

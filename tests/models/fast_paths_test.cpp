@@ -52,8 +52,8 @@ nodes = [
 )");
   EXPECT_EQ(passes_over_memory(compiled, "infer"), (Counts{{"attention", 3}, {"norm", 4}}));
   Counts backward = passes_over_memory(compiled, "vjp");
-  for (const char* own : {"add", "residual", "multiply", "scale", "copy"})
-    EXPECT_EQ(backward.count(own), 0u) << own;
+  for (const char* own : {"residual", "multiply", "scale", "copy"}) EXPECT_EQ(backward.count(own), 0u) << own;
+  EXPECT_LE(backward["add"], 1);  // of the input's gradient, which no norm takes along
 }
 
 TEST(FastPaths, SandwichNormsAndLayerScale) {
@@ -68,9 +68,7 @@ TEST(FastPaths, SandwichNormsAndLayerScale) {
 
 TEST(FastPaths, AdaptersAddNoPassOfTheirOwn) {
   const Compiled plain = compile(kStack), adapted = compile(kStack + "[train.lora]\nrank = 2\n");
-  Counts expected = passes_over_memory(plain, "infer");
-  expected["scale"] = 6;  // of rows as wide as the rank
-  EXPECT_EQ(passes_over_memory(adapted, "infer"), expected);
+  EXPECT_EQ(passes_over_memory(adapted, "infer"), passes_over_memory(plain, "infer"));
 }
 
 }  // namespace

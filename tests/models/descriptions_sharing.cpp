@@ -61,7 +61,7 @@ d_ff = 17
 vocab = 17
 src_vocab = 13
 max_seq = 9
-pattern = ["one"]
+encoder_pattern = ["one"]
 [embedding]
 dim = 5
 norm = true

@@ -106,6 +106,8 @@ vocab = 150
 max_seq = 64
 dropout = 0.2
 pattern = ["plain", "gated", "wide"]
+[block.plain]
+ffn = { activation = "relu" }
 [block.gated]
 ffn = { activation = "geglu" }
 [block.wide]

@@ -122,8 +122,12 @@ class Fixtures(unittest.TestCase):
         for name in names:
             files = np.load(os.path.join(FIXTURES, name + ".npz")).files
             params = {k[6:] for k in files if k.startswith("param/")}
-            self.assertEqual(params, {k[5:] for k in files if k.startswith("grad/")}, name)
-            self.assertEqual(params, {k[6:] for k in files if k.startswith("after/")}, name)
+            moving = {k[5:] for k in files if k.startswith("grad/")}
+            with open(os.path.join(FIXTURES, name + ".toml")) as file:
+                some_rest = "lora" in file.read()  # adapters alone are trained
+            self.assertTrue(moving < params if some_rest else moving == params, name)
+            after = {k[6:] for k in files if k.startswith("after/")}
+            self.assertIn(after, (params, moving), name)
 
 
 if __name__ == "__main__":

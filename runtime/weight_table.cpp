@@ -15,10 +15,10 @@ using Long = long long;
 
 constexpr size_t kMostArchitecture = 1 << 20;
 
-/// Shell's sort.
+/// Shell's sort; the last gap is 1, also after one of 2.
 template <class Less>
 void sort(int32_t* items, int64_t count, Less less) {
-  for (int64_t gap = count / 2; gap > 0; gap = gap * 5 / 11) {
+  for (int64_t gap = count / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
     for (int64_t i = gap; i < count; ++i) {
       const int32_t item = items[i];
       int64_t j = i;

@@ -51,9 +51,8 @@ nodes = [
 ]
 )");
   EXPECT_EQ(passes_over_memory(compiled, "infer"), (Counts{{"attention", 3}, {"norm", 4}}));
-  Counts backward = passes_over_memory(compiled, "vjp");
+  const Counts backward = passes_over_memory(compiled, "vjp");
   for (const char* own : {"residual", "multiply", "scale", "copy"}) EXPECT_EQ(backward.count(own), 0u) << own;
-  EXPECT_LE(backward["add"], 1);  // of the input's gradient, which no norm takes along
 }
 
 TEST(FastPaths, SandwichNormsAndLayerScale) {

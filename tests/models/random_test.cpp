@@ -11,7 +11,7 @@
 namespace tfc::models {
 namespace {
 
-constexpr uint64_t kModels = 160, kInOneTest = 8;
+constexpr uint64_t kModels = 56, kInOneTest = 8;
 
 /// A norm over two or three columns cancels almost all of what it is given: gradients of float32 have few digits there.
 bool is_narrow(const Case& model) {

@@ -116,46 +116,36 @@ ExpertRows expert_rows(Lowering& l, uint32_t starts) {
   return {l.pointer(l.operand(starts)), experts_of(l, starts)};
 }
 
+/// Operands 0 and 1 as A and B; rows by the experts of operand `starts`. Forms nt and nn: A's rows make the result's.
+Product product_by_expert(Lowering& l, const char* form, uint32_t starts) {
+  Product product;
+  product.form = form;
+  product.c = l.locate(l.result());
+  product.a = l.locate(l.operand(0));
+  product.b = l.locate(l.operand(1));
+  product.m = l.type(l.operand(0)).rows();
+  product.n = product.c.width;
+  product.k = product.a.width;
+  product.experts = expert_rows(l, starts);
+  return product;
+}
+
 }  // namespace
 
 void lower_ExpertLinear(Lowering& l) {
-  Product product;
-  product.form = "nt";
-  product.c = l.locate(l.result());
-  product.a = l.locate(l.operand(0));
-  product.b = l.locate(l.operand(1));
+  Product product = product_by_expert(l, "nt", 3);
   if (l.operand(2).valid()) product.bias = l.pointer(l.operand(2));
-  product.m = l.type(l.operand(0)).rows();
-  product.n = product.c.width;
-  product.k = product.a.width;
-  product.experts = expert_rows(l, 3);
   lower_product(l, product);
 }
 
-void lower_ExpertLinearDx(Lowering& l) {
-  Product product;
-  product.form = "nn";
-  product.c = l.locate(l.result());
-  product.a = l.locate(l.operand(0));
-  product.b = l.locate(l.operand(1));
-  product.m = l.type(l.operand(0)).rows();
-  product.n = product.c.width;
-  product.k = product.a.width;
-  product.experts = expert_rows(l, 2);
-  lower_product(l, product);
-}
+void lower_ExpertLinearDx(Lowering& l) { lower_product(l, product_by_expert(l, "nn", 2)); }
 
 void lower_ExpertLinearDw(Lowering& l) {
-  Product product;
-  product.form = "tn";
-  product.c = l.locate(l.result());
-  product.a = l.locate(l.operand(0));
-  product.b = l.locate(l.operand(1));
+  Product product = product_by_expert(l, "tn", 2);
   product.m = product.a.width;
   product.n = product.b.width;
   product.k = l.type(l.operand(0)).rows();
   product.accumulate = l.accumulates(l.result()) ? 1 : 0;
-  product.experts = expert_rows(l, 2);
   lower_product(l, product);
 }
 

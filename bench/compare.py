@@ -15,10 +15,15 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# PyTorch's products run at half speed without.
-TORCH_ENVIRONMENT = {"OPENBLAS_CORETYPE": "SkylakeX", "ATEN_CPU_CAPABILITY": "avx512"}
+# Where a CPU has AVX-512, PyTorch's products run at half speed without; elsewhere they would be illegal instructions.
+TORCH_WITH_AVX512 = {"OPENBLAS_CORETYPE": "SkylakeX", "ATEN_CPU_CAPABILITY": "avx512"}
 PYTHON = "/usr/bin/python3"  # whose packages are Debian's
 HOW_TO_INSTALL = "apt-get install python3-torch libopenblas0-pthread"
+
+
+def has_avx512():
+    with open("/proc/cpuinfo") as info:
+        return any("avx512f" in line.split() for line in info)
 
 
 class Model:
@@ -43,6 +48,8 @@ MODELS = {
                      Model("bert_hidden", "bench/models/bert_hidden.toml", 8, 128, "forward")),
     "bert-small": ("BERT-base forward, B=1 T=32",
                    Model("bert_hidden", "bench/models/bert_hidden.toml", 1, 32, "forward", small=True)),
+    "vit-forward": ("ViT-B/16 forward, B=8", Model("vit", "bench/models/vit.toml", 8, 197, "forward")),
+    "vit": ("ViT-B/16 step, B=8", Model("vit", "bench/models/vit.toml", 8, 197)),
 }
 SECOND_THREAD = ["gpt2-64", "llama", "nano", "reverse"]
 FREEZING = ["--set", 'train.freeze=["embedding","layers.0-5"]']
@@ -87,7 +94,8 @@ class Runner:
         command = [PYTHON, os.path.join(TOP, "bench", "torch_step.py"), model.torch, "--batch", str(model.batch), "--seq",
                    str(model.seq), "--threads", str(threads), "--what", model.what, "--seconds",
                    str(self.options.seconds)]
-        environment = dict(os.environ, **TORCH_ENVIRONMENT, OPENBLAS_NUM_THREADS=str(threads))
+        fast = TORCH_WITH_AVX512 if has_avx512() else {}
+        environment = dict(os.environ, **fast, OPENBLAS_NUM_THREADS=str(threads))
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         if done.returncode:
             sys.exit(f"{' '.join(command)}\n{done.stderr}")

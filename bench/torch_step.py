@@ -3,7 +3,7 @@
 
     torch_step.py MODEL --batch 4 --seq 256 --threads 2 [--what step|forward] [--seconds 2]
 
-MODEL is gpt2, llama, nano, bert_hidden or reverse; the sizes are those of examples/ and bench/models/. Prints one line
+MODEL is gpt2, llama, nano, bert_hidden, vit or reverse; the sizes are those of examples/ and bench/models/. Prints one line
 of JSON. bench/compare.py runs it with the environment in which PyTorch's products are fastest on this kind of machine.
 
 Written the way a careful user would: q, k, v in one product, gate and up in one product, the tied table, no dropout, no
@@ -28,6 +28,8 @@ MODELS = {
                   ffn="swiglu", causal=True, head="tied"),
     "bert_hidden": dict(layers=12, width=768, heads=12, kv=12, inner=3072, vocab=30522, positions="learned",
                         norm="layer", ffn="gelu", causal=False, head="none"),
+    "vit": dict(layers=12, width=768, heads=12, kv=12, inner=3072, positions="learned", norm="layer", ffn="gelu",
+                causal=True, classes=1000, image=224, patch=16),
     "reverse": dict(layers=2, width=64, heads=4, inner=256, vocab=12),
 }
 
@@ -133,6 +135,32 @@ class Stack(nn.Module):
         return F.cross_entropy(self.logits(tokens).flatten(0, 1), targets.flatten())
 
 
+class Vision(nn.Module):
+    """ViT: patches and a class token through layers with norms before each part, but without a causal mask."""
+
+    def __init__(self, shape, _):
+        super().__init__()
+        width, patch = shape["width"], shape["patch"]
+        length = (shape["image"] // patch) ** 2 + 1
+        self.patches = nn.Conv2d(3, width, patch, stride=patch)
+        self.first = nn.Parameter(torch.zeros(1, 1, width))
+        self.positions = nn.Parameter(torch.zeros(1, length, width))
+        self.layers = nn.ModuleList(Layer(shape, length) for _ in range(shape["layers"]))
+        for layer in self.layers:
+            layer.attention.mask = None
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, shape["classes"])
+
+    def logits(self, images):
+        x = self.patches(images).flatten(2).transpose(1, 2)
+        x = torch.cat((self.first.expand(len(x), -1, -1), x), 1) + self.positions
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x)[:, 0])
+
+    def forward(self, _, images, targets):
+        return F.cross_entropy(self.logits(images), targets)
+
+
 class Translator(nn.Module):
     """examples/reverse.toml: norms before each part, one tied table on both sides and at the output."""
 
@@ -175,11 +203,15 @@ def main():
     torch.set_num_threads(wanted.threads)
     torch.manual_seed(0)
     shape = MODELS[wanted.model]
-    model = (Translator if wanted.model == "reverse" else Stack)(shape, wanted.seq)
+    model = {"reverse": Translator, "vit": Vision}.get(wanted.model, Stack)(shape, wanted.seq)
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=0.02)
-    tokens, source, targets = (torch.randint(0, shape["vocab"], (wanted.batch, wanted.seq)) for _ in range(3))
+    if wanted.model == "vit":
+        tokens, source = torch.randn(wanted.batch, 3, shape["image"], shape["image"]), None
+        targets = torch.randint(0, shape["classes"], (wanted.batch,))
+    else:
+        tokens, source, targets = (torch.randint(0, shape["vocab"], (wanted.batch, wanted.seq)) for _ in range(3))
 
     def forward():
         with torch.inference_mode():

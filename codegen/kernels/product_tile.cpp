@@ -64,8 +64,6 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
     sums.each([&](Var& sum, int, int half) { sum.set(k.load_vector(start, k.index(half * lanes), lanes)); });
   });
 
-  // One step of depth at a time: with several, LLVM schedules the addresses of A's rows ahead of the
-  // multiplications and spills accumulators.
   const auto multiply = [&](Val d) {
     const Val b0 = k.load_vector(b, d * ldb, lanes), b1 = k.load_vector(b, d * ldb + lanes, lanes);
     for (int row = 0; row < height; ++row) {
@@ -75,14 +73,25 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
       sums.at(row, 1).set(k.fma(x, b1, sums.at(row, 1).get()));
     }
   };
-  const int64_t line = kLineBytes / ir::dtype_bytes(k.real());
-  k.loop("line", k.index(0), depth, line, [&](Val first) {
-    const Val number = first / line;
-    emit_fetch(k, fetch, number);
-    // A row of C for each line: it is written, and for the most part read, when the sums are complete.
-    for (int at : {0, lanes, n - 1}) k.prefetch(c, ldc * number + at);
-    k.loop("depth", first, k.min(first + line, depth), 1, multiply);
-  });
+  const auto fetch_row_of_c = [&](Val row) {  // it is written, and for the most part read, when the sums are complete
+    for (int at : {0, lanes, n - 1}) k.prefetch(c, ldc * row + at);
+  };
+  if (shape.panel_stays) {
+    for (int row = 0; row < height; ++row) fetch_row_of_c(k.index(row));
+    // With several steps at a time most addresses become offsets, and a third of the instructions are saved, which
+    // counts where two threads share a core's decoders. Without fma a product needs the register that this takes.
+    k.unrolled_loop("depth", k.index(0), depth, k.target().fma ? 4 : 1, multiply);
+  } else {
+    // One step of depth at a time: with several, LLVM schedules the addresses of A's rows ahead of the
+    // multiplications and spills accumulators.
+    const int64_t line = kLineBytes / ir::dtype_bytes(k.real());
+    k.loop("line", k.index(0), depth, line, [&](Val first) {
+      const Val number = first / line;
+      emit_fetch(k, fetch, number);
+      fetch_row_of_c(number);
+      k.loop("depth", first, k.min(first + line, depth), 1, multiply);
+    });
+  }
 
   // Element by element, so that no sum waits for its turn in memory.
   auto finish = [&](const std::function<Val(Val at, int half)>& load,
@@ -110,7 +119,8 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
 }
 
 void emit_pack_transposed(KernelBuilder& k, int width) {
-  const int lanes = tile_shape(k.target(), k.real()).lanes;
+  const TileShape shape = tile_shape(k.target(), k.real());
+  const int lanes = shape.lanes;
   const Ptr source = k.pointer(0), panel = k.pointer(2);
   const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4);
   k.loop("group", k.index(0), k.index(width), lanes, [&](Val first) {
@@ -118,7 +128,10 @@ void emit_pack_transposed(KernelBuilder& k, int width) {
     for (int j = 0; j < lanes; ++j) column.push_back(k.at(source, k.min(first + j, columns - 1) * ld));
     auto block = [&](Val d, const std::function<Val(Ptr)>& load) {
       std::vector<Val> vectors;
-      for (Ptr p : column) vectors.push_back(load(p));
+      for (Ptr p : column) {
+        vectors.push_back(load(p));
+        if (shape.panel_stays) k.prefetch(p, ld * width + d, /*locality=*/2);  // for the next strip
+      }
       vectors = transpose(k, vectors);
       for (int j = 0; j < lanes; ++j)
         k.store(panel, (d + j) * width + first, vectors[static_cast<size_t>(j)]);
@@ -219,6 +232,7 @@ TileShape tile_shape(const Target& target, ir::DType real) {
   shape.rows = target.registers >= 32 ? 14 : 6;
   shape.lanes = target.vector_bytes / static_cast<int>(ir::dtype_bytes(real));
   shape.columns = 2 * shape.lanes;
+  shape.panel_stays = target.registers < 32;
   shape.panel_rows = (shape.rows + shape.lanes - 1) / shape.lanes * shape.lanes;
   return shape;
 }

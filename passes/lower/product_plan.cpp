@@ -94,7 +94,9 @@ Cut cut_weight_gradient(const Product& product) {
 }
 
 /// As the kernel lays it out: what tiles fetch, the row that sums begin with, panels of B, a tile's rows or
-/// columns of A.
+/// columns of A. In form tn, where a panel of B stays in the cache, the room of the others has the panels of A of a
+/// block's rows, in tiles of six that take eight.
+static_assert(kGradientStrips * kStripColumns >= kStripColumns + kGradientRows / 6 * 8);
 Dim scratch_bytes(const std::string& form, int64_t depth, int64_t block_columns, int64_t bytes) {
   const int64_t panels_b = depth * block_columns + kPanelRows * kTileColumns;
   const int64_t panel_a = form == "tn" ? depth * kPanelRows : kTileRows * (depth + kPanelRows);

@@ -13,10 +13,10 @@ namespace {
 constexpr int64_t kDepth = 32, kColumns = 64;  // a small k block, so that small sizes have several
 
 /// As passes/lower/product_plan.cpp sizes it: what tiles fetch, what every row begins with, panels of B, a
-/// tile's rows or columns of A.
-int64_t scratch_bytes(int64_t element_bytes) {
+/// tile's rows or columns of A; form tn: those of all `rows`, in tiles of six that take eight.
+int64_t scratch_bytes(int64_t element_bytes, int64_t rows = 0) {
   const int64_t panels_b = kDepth * kColumns + 16 * 32, panel_a = 14 * (kDepth + 16);
-  return 64 + (kColumns + panels_b + panel_a) * element_bytes;
+  return 64 + (kColumns + panels_b + panel_a + kDepth * (rows + 5) / 6 * 8) * element_bytes;
 }
 
 template <class T>
@@ -91,7 +91,7 @@ void multiply(const Case& test, Operands<T>& o, T* c, int64_t rows, const T* a) 
                o.c.stride, o.a.stride, o.b.stride, test.accumulate ? 1 : 0, test.row_blocks, column_blocks,
                test.parts, test.m * test.n},
               test.row_blocks * column_blocks * test.parts,
-              scratch_bytes(sizeof(T)), test.order);
+              scratch_bytes(sizeof(T), test.form == "tn" ? test.m : 0), test.order);
 }
 
 template <class T>

@@ -121,7 +121,21 @@ bool fuse_sum(Graph& graph, NodeId sum) {
   return false;
 }
 
-/// activation_grad(linear_dx(...), x), with the dropout between them
+/// The activation of x that is computed again for a weight's gradient alone, on which no gradient of an input waits.
+NodeId activation_for_gradient(const Graph& graph, Value x, const std::string& kind) {
+  for (const ir::Use& use : graph.uses(x)) {
+    const Node& node = graph.node(use.node);
+    if (node.op != OpKind::Activation || !node.late || node.attributes.text("kind") != kind) continue;
+    const NodeId reader = only_reader(graph, {use.node, 0});
+    if (!reader.valid()) continue;
+    const Node& reads = graph.node(reader);
+    const bool accumulates = reads.op == OpKind::Fused && reads.attributes.text("kernel") == "accumulate";
+    if (accumulates || reads.op == OpKind::LinearDw || reads.op == OpKind::ExpertLinearDw) return use.node;
+  }
+  return {};
+}
+
+/// activation_grad(linear_dx(...), x), with the dropout between them, and the activation of x that has the same parts.
 bool fuse_activation_grad(Graph& graph, NodeId grad) {
   std::vector<NodeId> nodes = product_chain(graph, graph.operand(grad, 0), grad);
   if (nodes.empty()) return false;
@@ -129,7 +143,14 @@ bool fuse_activation_grad(Graph& graph, NodeId grad) {
   if (op != OpKind::LinearDx && op != OpKind::ExpertLinearDx) return false;
   const std::string name = graph.node(nodes.front()).name + "+slope";
   nodes.push_back(grad);
-  fuse_nodes(graph, nodes, {{grad, 0}}, "product", name);
+  std::vector<Value> results = {{grad, 0}};
+  const NodeId activation =
+      activation_for_gradient(graph, graph.operand(grad, 1), graph.node(grad).attributes.text("kind"));
+  if (activation.valid()) {
+    nodes.push_back(activation);
+    results.push_back({activation, 0});
+  }
+  fuse_nodes(graph, nodes, results, "product", name);
   return true;
 }
 

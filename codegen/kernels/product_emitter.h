@@ -37,7 +37,9 @@ enum ProductSlot {
   kLdOut,
   kResidual,
   kLdResidual,  // these four with an epilogue only
-  kMore         // keys and place of dropout, gamma, pointer and ld of each other branch: as far as there are any; last the mask
+  // As far as there are any: keys and place of dropout, gamma, pointer and ld of each other branch and of what is
+  // activated; last the mask.
+  kMore
 };
 // Rows by expert: `starts`, experts; they follow what there is of the above.
 inline constexpr int kStarts = 0, kExperts = 1;
@@ -91,6 +93,7 @@ struct ProductEmitter {
   int64_t block_rows;  // by expert: greatest number of rows of a task
   bool has_gamma;
   int others;
+  bool has_activated;
   TileShape shape;
   bool masked;
 
@@ -142,7 +145,10 @@ struct ProductEmitter {
   // -- what follows
   bool has_epilogue() const;
   int gamma_slot() const;
+  int others_slot() const;
+  int activated_slot() const;
   Val with_other_branches(Val row, Lane lane, Val y);
+  Val with_slope(Val row, Lane lane, Val y, Val x);
   void epilogue(const Block& block, Range rows);
   void finish(const Block& block, const Step& step, Range rows);
   Val any_real(Range rows);

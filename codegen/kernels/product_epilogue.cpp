@@ -9,16 +9,27 @@ bool ProductEmitter::has_epilogue() const {
 }
 
 int ProductEmitter::gamma_slot() const { return dropout ? kMore + 2 : kMore; }
+int ProductEmitter::others_slot() const { return gamma_slot() + (has_gamma ? 1 : 0); }
+int ProductEmitter::activated_slot() const { return others_slot() + 2 * others; }
 
 /// The branches before this one, left to right, and then this one.
 Val ProductEmitter::with_other_branches(Val row, Lane lane, Val y) {
   Val sum;
   for (int i = 0; i < others; ++i) {
-    const int slot = gamma_slot() + (has_gamma ? 1 : 0) + 2 * i;
+    const int slot = others_slot() + 2 * i;
     const Val other = k.load(k.at(k.pointer(slot), row * k.integer(slot + 1)), lane);
     sum = sum ? sum + other : other;
   }
   return sum ? sum + y : y;
+}
+
+/// The slope at x as a factor, and x activated, which has the same parts.
+Val ProductEmitter::with_slope(Val row, Lane lane, Val y, Val x) {
+  const Val activated = has_activated ? activate(slope, x) : Val();
+  y = activation_gradient(slope, y, x);
+  if (has_activated)
+    k.store(k.at(k.pointer(activated_slot()), row * k.integer(activated_slot() + 1)), lane, activated);
+  return y;
 }
 
 void ProductEmitter::epilogue(const Block& block, Range rows) {
@@ -33,7 +44,7 @@ void ProductEmitter::epilogue(const Block& block, Range rows) {
       if (has_gamma) y = y * k.load(k.pointer(gamma_slot()), lane);
       if (dropout) y = dropout->apply(keys, lane, y);
       const auto x = [&] { return k.load(k.at(k.pointer(kResidual), r * k.integer(kLdResidual)), lane); };
-      if (!slope.empty()) y = activation_gradient(slope, y, x());
+      if (!slope.empty()) y = with_slope(r, lane, y, x());
       if (residual_scale) {
         y = with_other_branches(r, lane, y);
         if (*residual_scale != 1.0) y = y * *residual_scale;

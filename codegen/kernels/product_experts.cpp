@@ -4,7 +4,7 @@
 namespace tfc::codegen {
 
 int ProductEmitter::expert_slot(int slot) const {
-  return (has_epilogue() ? gamma_slot() + (has_gamma ? 1 : 0) + 2 * others : kOut) + slot;
+  return (has_epilogue() ? activated_slot() + (has_activated ? 2 : 0) : kOut) + slot;
 }
 
 /// Block number `number` of rows by expert: each expert's rows make blocks of nearly equal height, and what
@@ -42,8 +42,11 @@ void ProductEmitter::zero_block(const Block& block, Val number) {
   const Val first = k.to_index(k.load(starts, k.integer(expert_slot(kExperts)))) + number * block_rows;
   k.loop("rest", first, k.min(first + block_rows, k.integer(kM)), 1, [&](Val row) {
     k.zero(k.at(c, row * k.integer(kLdc) + block.columns.first), block.columns.size());
-    if (has_epilogue())
-      k.zero(k.at(k.pointer(kOut), row * k.integer(kLdOut) + block.columns.first), block.columns.size());
+    const auto zero_row = [&](int slot, int ld) {
+      k.zero(k.at(k.pointer(slot), row * k.integer(ld) + block.columns.first), block.columns.size());
+    };
+    if (has_epilogue()) zero_row(kOut, kLdOut);
+    if (has_activated) zero_row(activated_slot(), activated_slot() + 1);
   });
 }
 

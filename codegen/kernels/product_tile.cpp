@@ -147,9 +147,11 @@ void emit_pack_transposed(KernelBuilder& k, int width) {
 }
 
 void emit_pack_rows(KernelBuilder& k, int width) {
-  const int lanes = tile_shape(k.target(), k.real()).lanes;
+  const TileShape shape = tile_shape(k.target(), k.real());
+  const int lanes = shape.lanes;
   const Ptr source = k.pointer(0), panel = k.pointer(2);
   const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4);
+  const int64_t next = std::max(width, static_cast<int>(kLineBytes / ir::dtype_bytes(k.real())));  // strip, or line
   const auto copy = [&](Val d, const std::function<Val(Val from, int first)>& load) {
     for (int first = 0; first < width; first += lanes)
       k.store(panel, d * width + first, load(d * ld + first, first));
@@ -159,6 +161,7 @@ void emit_pack_rows(KernelBuilder& k, int width) {
       [&] {
         k.unrolled_loop("depth", k.index(0), depth, 4, [&](Val d) {
           copy(d, [&](Val from, int) { return k.load_vector(source, from, lanes); });
+          if (shape.panel_stays) k.prefetch(source, d * ld + next, /*locality=*/2);
         });
       },
       [&] {

@@ -26,8 +26,12 @@ Value other_term(const FusedBody& body, NodeId sum) {
 Value read_epilogue(Lowering& l, const FusedBody& body, Value product_result, Product& product) {
   Value last = product_result;
   if (const NodeId activation = body.find(OpKind::Activation); activation.valid()) {
-    product.activation = body.graph.node(activation).attributes.text("kind");
-    last = {activation, 0};
+    if (body.outer_operand(activation, 0).valid()) {  // of what the slope is of
+      product.activated = result_of(l, body, {activation, 0});
+    } else {
+      product.activation = body.graph.node(activation).attributes.text("kind");
+      last = {activation, 0};
+    }
   }
   if (const NodeId dropout = body.find(OpKind::Dropout); dropout.valid()) {
     product.dropout = dropout_call(l, body.graph.node(dropout).attributes, body.outer_operand(dropout, 1));

@@ -145,12 +145,16 @@ void add_epilogue(ir::Record& record, const Product& product) {
     record.kernel.attributes.set("gamma", true);
     record.args.push_back(product.gamma);
   }
-  if (product.others.empty()) return;
-  record.kernel.attributes.set("others", static_cast<int64_t>(product.others.size()));
+  if (!product.others.empty())
+    record.kernel.attributes.set("others", static_cast<int64_t>(product.others.size()));
   for (const Location& other : product.others) {
     record.args.push_back(other.pointer);
     record.args.push_back(Lowering::integer(other.stride));
   }
+  if (product.activated.pointer.index < 0) return;
+  record.kernel.attributes.set("activated", true);
+  record.args.push_back(product.activated.pointer);
+  record.args.push_back(Lowering::integer(product.activated.stride));
 }
 
 void add_experts(ir::Record& record, const Product& product) {

@@ -31,13 +31,14 @@ struct Product {
   std::optional<ExpertRows> experts;
 
   // out = x + scale * (others + dropout(gamma * activation(C))), each part where it is asked for, or
-  // out = slope'(x) * dropout(C); out may be C. gamma has a factor for each column.
+  // out = slope'(x) * dropout(C), where asked for with activated = slope(x); out may be C. gamma has a factor for
+  // each column.
   std::string activation, slope;
   std::optional<DropoutCall> dropout;
   std::optional<double> residual_scale;
   ir::Arg gamma = null_pointer();
   std::vector<Location> others;  // added left to right
-  Location out, x;
+  Location out, x, activated;
 
   ir::Arg real = null_pointer();  // u8 [m]: rows of C to make; the others are left (forms nt and nn)
 };

@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "codegen/kernels/attention_sight.h"
+#include "codegen/kernels/product.h"
 #include "codegen/math.h"
 
 namespace tfc::codegen {
@@ -191,42 +192,48 @@ struct AttentionEmitter {
     return rescale;
   }
 
-  /// o' = a o + p v. With a guard where some lanes do not see all keys: what stands there may be NaN.
-  void outputs(const KeyBlock& block, const Sight& sees, Val count, Val first,
-               const std::vector<Val>& rescale, bool guarded) {
+  /// o' = a o + p v over these rows of the block. With a guard where some lanes do not see all of them: what stands
+  /// there may be NaN.
+  void outputs(const KeyBlock& block, const Sight& sees, Range keys_of, Val first, const std::vector<Val>& rescale,
+               bool guarded) {
     const Values from = values_of(block);
     for_row_groups(k, E, tile.rows, [&](Val e, int height) {
       TileProduct product{height, static_cast<int>(rescale.size()), tile.lanes, {}, {}, {}, {}, {}};
       product.left = [&](Val key, int row) {
-        return k.load(from.base, value_row(block, key) * from.stride + e + row);
+        return k.load(from.base, value_row(block, keys_of.first + key) * from.stride + e + row);
       };
-      product.right = [&](Val key, int v) { return load(st, key, first, v); };
+      product.right = [&](Val key, int v) { return load(st, keys_of.first + key, first, v); };
       product.start = [&](int row, int v) {
         return load(ot, e + row, first, v) * rescale[static_cast<size_t>(v)];
       };
       if (guarded) {
         product.guard = [&](Val key, int v) {
-          return sees.lanes_see(block, key, first + v * tile.lanes, tile.lanes);
+          return sees.lanes_see(block, keys_of.first + key, first + v * tile.lanes, tile.lanes);
         };
       }
       product.finish = [&](int row, int v, Val o) { k.store(column(ot, e + row, first, v), k.index(0), o); };
-      tile_product(k, guarded ? "pv.guarded" : "pv", count, guarded ? 1 : 2, product);
+      tile_product(k, guarded ? "pv.guarded" : "pv", keys_of.size(), guarded ? 1 : 2, product);
     });
+  }
+
+  /// Rows that all lanes see, then the others.
+  void outputs(const KeyBlock& block, const Sight& sees, Val count, Val first, Val last_query,
+               std::vector<Val> rescale) {
+    if (!set.partial()) return outputs(block, sees, {k.index(0), count}, first, rescale, false);
+    const Val seen = sees.rows_all_see(block, count, first, last_query);
+    k.if_(seen > 0, [&] { outputs(block, sees, {k.index(0), seen}, first, rescale, false); });
+    for (Val& a : rescale) a = k.select(seen > 0, k.same_type_constant(a, 1.0), a);
+    k.if_(seen < count, [&] { outputs(block, sees, {seen, count}, first, rescale, true); });
   }
 
   void block_columns(const KeyBlock& block, const Sight& sees, Val first, int vectors) {
     // Keys past the last query's limit are nobody's in these columns.
-    Val count = block.count;
     const Val last_query = k.min(first + vectors * tile.lanes, queries) - 1;
-    if (set.interval() && !masked) count = k.max(k.min(count, sees.limit(last_query) - block.first), k.index(0));
+    const Val count = sees.rows_in_sight(block, last_query);
     k.if_(count > 0, [&] {
       scores(block, sees, count, first, vectors);
       const std::vector<Val> rescale = weights(block, count, first, vectors);
-      if (!set.partial()) return outputs(block, sees, count, first, rescale, false);
-      k.if_(
-          sees.all_see(block, count, first, last_query),
-          [&] { outputs(block, sees, count, first, rescale, false); },
-          [&] { outputs(block, sees, count, first, rescale, true); });
+      outputs(block, sees, count, first, last_query, rescale);
     });
   }
 

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "codegen/kernels/attention_sight.h"
+#include "codegen/kernels/product.h"
 #include "codegen/math.h"
 
 namespace tfc::codegen {
@@ -178,23 +179,22 @@ struct AttentionGradEmitter {
     }
   }
 
-  /// dq += ds k, as [e, query].
-  void add_dq(const KeyBlock& block, const Sight& sees, Val count, Val first, int vectors,
-              bool guarded) {
+  /// dq += ds k, as [e, query], over these rows of the block.
+  void add_dq(const KeyBlock& block, const Sight& sees, Range keys_of, Val first, int vectors, bool guarded) {
     for_row_groups(k, E, tile.rows, [&](Val e, int height) {
       TileProduct product{height, vectors, tile.lanes, {}, {}, {}, {}, {}};
-      product.left = [&](Val key, int row) { return k.load(keys, key * E + e + row); };
-      product.right = [&](Val key, int v) { return load(dst, key, first, v); };
+      product.left = [&](Val key, int row) { return k.load(keys, (keys_of.first + key) * E + e + row); };
+      product.right = [&](Val key, int v) { return load(dst, keys_of.first + key, first, v); };
       product.start = [&](int row, int v) { return load(dqt, e + row, first, v); };
       if (guarded) {
         product.guard = [&](Val key, int v) {
-          return sees.lanes_see(block, key, first + v * tile.lanes, tile.lanes);
+          return sees.lanes_see(block, keys_of.first + key, first + v * tile.lanes, tile.lanes);
         };
       }
       product.finish = [&](int row, int v, Val sum) {
         k.store(column(dqt, e + row, first, v), k.index(0), sum);
       };
-      tile_product(k, guarded ? "dq.guarded" : "dq", count, guarded ? 1 : 2, product);
+      tile_product(k, guarded ? "dq.guarded" : "dq", keys_of.size(), guarded ? 1 : 2, product);
     });
   }
 
@@ -222,23 +222,39 @@ struct AttentionGradEmitter {
     });
   }
 
+  void block_columns(const KeyBlock& block, const Sight& sees, Val first, int vectors) {
+    // Keys past the last query's limit are nobody's in these columns: their weights are zeros.
+    const Val last_query = k.min(first + vectors * tile.lanes, queries) - 1;
+    const Val count = sees.rows_in_sight(block, last_query);
+    by_keys("qk", pt, keys, qt, count, first, vectors);
+    by_keys("dov", dst, values, dot, count, first, vectors);
+    weights(block, sees, count, first, vectors);
+    if (set.interval()) zero_weights(count, block.count, first, vectors);
+    if (!set.partial()) return add_dq(block, sees, {k.index(0), count}, first, vectors, false);
+    k.if_(count > 0, [&] {
+      const Val seen = sees.rows_all_see(block, count, first, last_query);
+      k.if_(seen > 0, [&] { add_dq(block, sees, {k.index(0), seen}, first, vectors, false); });
+      k.if_(seen < count, [&] { add_dq(block, sees, {seen, count}, first, vectors, true); });
+    });
+  }
+
+  void zero_weights(Val from, Val to, Val first, int vectors) {
+    k.loop("zero", from, to, 1, [&](Val key) {
+      for (const Ptr matrix : {pt, dst}) {
+        for (int v = 0; v < vectors; ++v)
+          k.store(column(matrix, key, first, v), k.index(0), k.splat(k.number(0), tile.lanes));
+      }
+    });
+  }
+
   void key_block(const KeyBlock& block, const Sight& sees) {
     for (auto [to, slot, stride] : {std::tuple(keys, kK, kKStride), std::tuple(values, kV, kVStride)}) {
       const Ptr from = key_rows(slot, stride);
       const Val step = k.integer(stride);
       pack_keys(k, block, to, [&](Val key) { return k.at(from, key * step); }, E);
     }
-    for_columns(k, queries, tile.lanes, [&](Val first, int vectors) {
-      by_keys("qk", pt, keys, qt, block.count, first, vectors);
-      by_keys("dov", dst, values, dot, block.count, first, vectors);
-      weights(block, sees, block.count, first, vectors);
-      if (!set.partial()) return add_dq(block, sees, block.count, first, vectors, false);
-      const Val last = k.min(first + vectors * tile.lanes, queries) - 1;
-      k.if_(
-          sees.all_see(block, block.count, first, last),
-          [&] { add_dq(block, sees, block.count, first, vectors, false); },
-          [&] { add_dq(block, sees, block.count, first, vectors, true); });
-    });
+    for_columns(k, queries, tile.lanes,
+                [&](Val first, int vectors) { block_columns(block, sees, first, vectors); });
     add_by_keys("dv", kDv, kDvStride, block, pt, do_rows);
     add_by_keys("dk", kDk, kDkStride, block, dst, q_rows);
   }

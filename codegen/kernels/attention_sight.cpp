@@ -106,13 +106,23 @@ void Sight::in_block(const KeyBlock& block, const std::function<void()>& body) {
   k_.if_((first <= greatest_->get()) & (last >= least_->get()), body);
 }
 
-Val Sight::all_see(const KeyBlock& block, Val count, Val first_query, Val last_query) const {
-  Val all;
-  auto also = [&](Val condition) { all = all ? all & condition : condition; };
-  if (set.interval()) also(block.key(count - 1) < limit(first_query));
-  if (set.window > 0) also(block.key(k_.index(0)) >= begin(last_query));
-  if (set.documents) also(whole_->get());
-  return all;
+/// Of the first `count` rows those whose key is below `end`; `otherwise` where the block's keys have gaps and not all are.
+Val Sight::rows_below(const KeyBlock& block, Val count, Val end, Val otherwise) const {
+  const Val none = k_.index(0), last = block.key(k_.max(count - 1, none));
+  const Val rows = k_.max(k_.min(end - block.first, count), none);
+  return k_.select(last - block.first == count - 1, rows, k_.select(last < end, count, otherwise));
+}
+
+Val Sight::rows_in_sight(const KeyBlock& block, Val last_query) const {
+  return set.interval() ? rows_below(block, block.count, limit(last_query), block.count) : block.count;
+}
+
+Val Sight::rows_all_see(const KeyBlock& block, Val count, Val first_query, Val last_query) const {
+  const Val none = k_.index(0);
+  Val rows = set.interval() ? rows_below(block, count, limit(first_query), none) : count;
+  if (set.window > 0) rows = k_.select(block.key(none) >= begin(last_query), rows, none);
+  if (set.documents) rows = k_.select(whole_->get(), rows, none);
+  return rows;
 }
 
 Val Sight::lanes_see(const KeyBlock& block, Val row, Val first_query, int lanes) const {

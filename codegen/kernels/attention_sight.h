@@ -43,8 +43,11 @@ class Sight {
 
   /// Runs `body` unless no query of the tile is in a document of the block.
   void in_block(const KeyBlock& block, const std::function<void()>& body);
-  /// Do all queries from one to another see the first `count` keys of the block?
-  Val all_see(const KeyBlock& block, Val count, Val first_query, Val last_query) const;
+  /// How many of the block's first rows are left when those past the last query's limit are nobody's.
+  Val rows_in_sight(const KeyBlock& block, Val last_query) const;
+  /// How many of the block's first `count` rows all queries from one to another see for certain: those of no other row
+  /// need to be asked for each lane.
+  Val rows_all_see(const KeyBlock& block, Val count, Val first_query, Val last_query) const;
 
   // Of queries first_query.. as lanes, and one row of the block:
   Val lanes_see(const KeyBlock& block, Val row, Val first_query, int lanes) const;
@@ -56,6 +59,7 @@ class Sight {
   const SightSettings set;
 
  private:
+  Val rows_below(const KeyBlock& block, Val count, Val end, Val otherwise) const;
   Ptr mark(Ptr base, int64_t first) const { return k_.at(base, k_.index(first)); }
   Val narrow(Val number) const;
   Val lane_constants(int lanes, int64_t first) const;

@@ -23,7 +23,7 @@ constexpr int64_t kBlockStrips = 4, kBlockRows = 256, kLeastRows = 56;
 constexpr int64_t kWideStrips = 8, kRowsForBlocks = 128, kRowsForWide = 512;
 // A weight's gradient copies a tile's columns of A and passes all strips of B over them: the wider, the less.
 constexpr int64_t kGradientStrips = 12, kGradientRows = 192;
-constexpr int64_t kPartDepth = 256;
+constexpr int64_t kPartDepth = 256, kUsualParts = 3;
 // Greatest tile height and vector width of any target, for the scratch.
 constexpr int64_t kTileRows = 14, kTileColumns = 32, kPanelRows = 16;
 constexpr int64_t kFetchBytes = 64;
@@ -48,7 +48,9 @@ Cut cut_forward(const Product& product) {
   const auto more_than = [&](int64_t rows) { return min(Dim(1), ceildiv(product.m, rows) - 1); };
   const auto choose = [&](const std::function<int64_t(int64_t strips)>& value) {
     const int64_t few = value(std::clamp<int64_t>(strips / kTasks, 1, kBlockStrips));
-    const int64_t many = value(std::min(strips, kBlockStrips)), most = value(std::min(strips, kWideStrips));
+    // Not one wide block for each of many short ones of rows: each of those would pack all of B again.
+    const int64_t half = std::max<int64_t>(strips / 2, 1);
+    const int64_t many = value(std::min(half, kBlockStrips)), most = value(std::min(half, kWideStrips));
     const Dim chosen = Dim(few) + Dim(many - few) * more_than(transposes ? kBlockRows : kRowsForBlocks);
     return transposes ? chosen : chosen + Dim(most - many) * more_than(kRowsForWide);
   };
@@ -80,7 +82,8 @@ Cut cut_weight_gradient(const Product& product) {
   int64_t rows = ceiling(m, kGradientRows), wide = std::min(strips, kGradientStrips);
   if (rows * ceiling(strips, wide) < kTasks) wide = std::min<int64_t>(wide, 4);
   const int64_t columns = ceiling(strips, wide);
-  rows = std::max(rows, std::min(ceiling(m, kLeastRows), ceiling(kTasks, columns)));
+  // The tokens make several parts as a rule; shorter blocks would pack a strip of B for a few tiles alone.
+  rows = std::max(rows, std::min(ceiling(m, kLeastRows), ceiling(kTasks, columns * kUsualParts)));
   cut.row_blocks = rows;
   cut.column_blocks = columns;
   if (product.experts) {

@@ -38,7 +38,8 @@ struct Product {
   std::optional<double> residual_scale;
   ir::Arg gamma = null_pointer();
   std::vector<Location> others;  // added left to right
-  Location out, x, activated;
+  Location out, x;
+  Location activated{null_pointer()};
 
   ir::Arg real = null_pointer();  // u8 [m]: rows of C to make; the others are left (forms nt and nn)
 };

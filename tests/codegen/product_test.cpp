@@ -283,6 +283,42 @@ TEST_P(ProductTest, FactorsOfColumnsAndOtherBranches) {
   }
 }
 
+// out = relu'(x) * C, and relu(x) beside it, in x's place too.
+TEST_P(ProductTest, SlopeAndWhatIsActivated) {
+  for (int64_t m : {1, 20}) {
+    for (int64_t n : {1, 17, 100}) {
+      Case test{"nn", GetParam(), m, n, 40};
+      Operands<float> o(test);
+      Matrix<float> x(m, n, 2), out(m, n, 1), activated(m, n, 3);
+      x.fill(9);
+      const Matrix<float> before = x;
+      const int64_t column_blocks = (n + kColumns - 1) / kColumns;
+      const ir::Attributes attributes = {{"f", std::string("f32")}, {"form", std::string("nn")},
+                                         {"depth", kDepth},         {"columns", kColumns},
+                                         {"slope", std::string("relu")}, {"activated", true}};
+      const auto run = [&](Matrix<float>& to) {
+        kernel("product", attributes, GetParam())
+            .run({out.data, o.a.data, o.b.data, nullptr, m, n, test.k, out.stride, o.a.stride, o.b.stride, 0, 1,
+                  column_blocks, 1, 0, out.data, out.stride, x.data, x.stride, to.data, to.stride},
+                 column_blocks, scratch_bytes(sizeof(float)));
+      };
+      run(activated);
+      const Matrix<float> first = out;
+      run(x);
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const double slope = before.at(i, j) > 0 ? 1 : 0;
+          ASSERT_NEAR(out.at(i, j), slope * expected(test, o, i, j, 0, test.k), 1e-5) << test.text();
+          ASSERT_EQ(out.at(i, j), first.at(i, j));
+          ASSERT_EQ(activated.at(i, j), std::max(0.0f, before.at(i, j)));
+          ASSERT_EQ(x.at(i, j), activated.at(i, j));
+        }
+        ASSERT_EQ(activated.data[static_cast<size_t>(i * activated.stride + n)], 77.0f) << "wrote past the row";
+      }
+    }
+  }
+}
+
 TEST_P(ProductTest, PartsOfALongReduction) {
   Case test{"tn", GetParam(), 20, 40, 300};
   test.parts = 3;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/heads.h"
+#include "ir/taps.h"
 
 extern "C" const char tfc_text_api_h[];
 extern "C" const uint64_t tfc_text_api_h_size;
@@ -66,6 +67,7 @@ class HeaderWriter {
   void sizes();
   void parameters();
   void enumerations();
+  void taps();
   void functions();
   void declare(const Function& function);
   int64_t fact(std::string_view key) const { return module_.facts.integer(key, 0); }
@@ -173,6 +175,18 @@ void HeaderWriter::enumerations() {
   line("enum {\n" + entries + "\n};\n");
 }
 
+/// The numbers by which `tap` knows them.
+void HeaderWriter::taps() {
+  const std::vector<std::string> names = ir::tapped_names(module_);
+  if (names.empty()) return;
+  define("TAP_COUNT", static_cast<int64_t>(names.size()));
+  line("/* The values that [debug] taps shows: X(index, name). */");
+  line(formatv("#define {0}_TAP_TABLE(X) \\", module_.name).str());
+  for (size_t i = 0; i < names.size(); ++i)
+    line(formatv("  X({0}, \"{1}\"){2}", i, names[i], i + 1 == names.size() ? "" : " \\").str());
+  line("");
+}
+
 void HeaderWriter::declare(const Function& function) {
   const bool trains =
       std::find(std::begin(kTraining), std::end(kTraining), function.suffix) != std::end(kTraining);
@@ -220,6 +234,7 @@ std::string HeaderWriter::write() {
   sizes();
   parameters();
   enumerations();
+  taps();
   functions();
   return std::move(text_);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/heads.h"
+#include "ir/taps.h"
 
 extern "C" const char tfc_text_module_py[];
 extern "C" const uint64_t tfc_text_module_py_size;
@@ -125,6 +126,7 @@ std::string constants(const ir::Module& module, uint64_t build_id) {
   line("WEIGHTS", facts.flag("weights") ? "True" : "False");
   line("OPTIONAL_INPUTS", quoted_tuple(optional_inputs(facts)));
   line("ENTRIES", entries(module));
+  line("TAPS", quoted_tuple(ir::tapped_names(module)));
   line("PARAMETERS", parameters(module) + "  # name, shape, frozen");
   return text;
 }

@@ -9,6 +9,7 @@
 #include "codegen/kernels/kernels.h"
 #include "ir/check.h"
 #include "ir/heads.h"
+#include "ir/taps.h"
 #include "passes/plan/cache_layout.h"
 #include "runtime/plan.h"
 
@@ -93,7 +94,12 @@ tc::Role role_of(const ir::External& external, const std::vector<ir::HeadFacts>&
 class TableWriter {
  public:
   TableWriter(llvm::Module& module, const ir::Module& planned, const Target& target)
-      : data_(module), llvm_(module), module_(planned), heads_(ir::heads_of(planned.facts)), target_(target) {}
+      : data_(module),
+        llvm_(module),
+        module_(planned),
+        heads_(ir::heads_of(planned.facts)),
+        tap_names_(ir::tapped_names(planned)),
+        target_(target) {}
 
   llvm::GlobalVariable* write(uint64_t build_id, const std::string& architecture);
 
@@ -102,6 +108,7 @@ class TableWriter {
   tc::ArgDesc argument(const ir::Plan& plan, const ir::Arg& arg);
   tc::RecordDesc record(const ir::Record& record, size_t first_arg);
   tc::ExternalDesc external(const ir::External& external);
+  tc::TapDesc tap(const ir::Plan& plan, const ir::Tap& tap);
   Constant* entry(std::string_view name);
   Constant* parameter(const ir::Parameter& parameter);
   Constant* head(const ir::HeadFacts& head);
@@ -113,6 +120,7 @@ class TableWriter {
   llvm::Module& llvm_;
   const ir::Module& module_;
   const std::vector<ir::HeadFacts> heads_;
+  const std::vector<std::string> tap_names_;
   const Target& target_;
   std::unordered_map<std::string, int32_t> kernel_numbers_;  // by the spec's text
   std::vector<Constant*> kernels_, kernel_names_;
@@ -161,11 +169,23 @@ tc::ExternalDesc TableWriter::external(const ir::External& external) {
   return result;
 }
 
+tc::TapDesc TableWriter::tap(const ir::Plan& plan, const ir::Tap& tap) {
+  TFC_CHECK(tap.type.rank() <= 4, "the tap '" + tap.name + "' has more than four dimensions");
+  const auto number = std::find(tap_names_.begin(), tap_names_.end(), tap.name) - tap_names_.begin();
+  const int slot = plan.buffers[static_cast<size_t>(tap.buffer)].slot;
+  tc::TapDesc result{static_cast<int32_t>(number), tap.gradient, static_cast<int32_t>(tap.type.rank()), 0, {}, 0};
+  for (size_t i = 0; i < 4; ++i)
+    result.dims[i] = data_.program(i < tap.type.shape.size() ? tap.type.shape[i] : ir::Dim(1));
+  result.offset = data_.program(slot_offsets_[static_cast<size_t>(slot)]);
+  return result;
+}
+
 Constant* TableWriter::entry(std::string_view name) {
   const ir::Entry* entry = module_.entry(name);
   if (!entry) {
     return data_.structure({data_.i32(0), data_.i32(0), data_.i32(0), data_.i32(0), data_.null_pointer(),
-                            data_.null_pointer(), data_.null_pointer(), program(0), program(0)});
+                            data_.null_pointer(), data_.null_pointer(), program(0), program(0), data_.null_pointer(),
+                            data_.i32(0), data_.i32(0)});
   }
   const ir::Plan& plan = *entry->plan;
   slot_offsets_ = {ir::Dim()};
@@ -173,18 +193,21 @@ Constant* TableWriter::entry(std::string_view name) {
   std::vector<tc::ExternalDesc> externals;
   std::vector<tc::RecordDesc> records;
   std::vector<tc::ArgDesc> args;
+  std::vector<tc::TapDesc> taps;
   for (const ir::External& e : plan.externals) externals.push_back(external(e));
   for (const ir::Record& r : plan.records) {
     records.push_back(record(r, args.size()));
     for (const ir::Arg& arg : r.args) args.push_back(argument(plan, arg));
   }
+  for (const ir::Tap& t : plan.taps) taps.push_back(tap(plan, t));
   const auto count = [&](const auto& list) { return data_.i32(static_cast<int64_t>(list.size())); };
   const std::string prefix(name);
   return data_.structure({data_.i32(1), count(externals), count(records), count(args),
                           data_.plain_array(prefix + ".externals", externals),
                           data_.plain_array(prefix + ".records", records),
                           data_.plain_array(prefix + ".args", args), program(plan.workspace_bytes()),
-                          program(plan.scratch_bytes())});
+                          program(plan.scratch_bytes()), data_.plain_array(prefix + ".taps", taps), count(taps),
+                          data_.i32(0)});
 }
 
 Constant* TableWriter::parameter(const ir::Parameter& parameter) {
@@ -218,10 +241,11 @@ Constant* TableWriter::head(const ir::HeadFacts& head) {
 
 llvm::GlobalVariable* TableWriter::write(uint64_t build_id, const std::string& architecture) {
   constexpr std::array<std::string_view, 3> kinds = {"decoder", "encoder", "encoder-decoder"};
-  std::vector<Constant*> entries, params, blobs, caches, heads;
+  std::vector<Constant*> entries, params, blobs, caches, heads, taps;
   for (std::string_view name : kEntries) entries.push_back(entry(name));
   for (const ir::Parameter& p : module_.parameters) params.push_back(parameter(p));
   for (const ir::HeadFacts& h : heads_) heads.push_back(head(h));
+  for (const std::string& name : tap_names_) taps.push_back(data_.text(name));
   for (const ir::Constant& blob : module_.constants) blobs.push_back(data_.doubles("blob." + blob.name, blob.values));
   const passes::CacheLayout cache = passes::cache_layout(module_);
   for (const passes::CacheTensor& tensor : cache.tensors) {
@@ -276,6 +300,9 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id, const std::string& a
                                     program(cache.bytes)};
   members.push_back(data_.code_array());  // no program may be added beyond this point
   members.push_back(data_.strings());
+  members.push_back(data_.array("taps", taps));
+  members.push_back(data_.i32(static_cast<int64_t>(taps.size())));
+  members.push_back(data_.i32(0));
   members.push_back(data_.array_value(entries));
   Constant* value = data_.structure(members);
   TFC_CHECK(llvm_.getDataLayout().getTypeAllocSize(value->getType()) == sizeof(tc::ModelDesc),

@@ -38,6 +38,7 @@ class BlockBuilder {
     module.facts = facts();
     module.description = resolved_toml(d_);
     for (const FreezePattern& freeze : d_.train.freeze) module.freezes.push_back({freeze.text, freeze.place});
+    for (const FreezePattern& tap : d_.debug.taps) module.taps.push_back({tap.text, tap.place});
     const RecomputeSettings& again = d_.train.recompute;
     const LoraSettings& lora = d_.train.lora;
     if (lora.rank > 0) {

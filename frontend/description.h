@@ -156,7 +156,7 @@ struct HeadSettings {
   bool has_loss() const { return loss != "none"; }
 };
 
-/// A part or parameters that do not move; passes/expand/freeze.h knows what it means.
+/// A pattern of names: of parts or parameters that do not move (passes/expand/freeze.h), of values.
 struct FreezePattern {
   std::string text;
   ir::Place place;
@@ -184,6 +184,11 @@ struct TrainSettings {
   double init_std = 0.02;
   bool zero_init = false;  // what ends a branch begins at zero
   LoraSettings lora;
+};
+
+/// What callers may look at.
+struct DebugSettings {
+  std::vector<FreezePattern> taps;  // globs of values' names; passes/add_taps.h knows what they mean
 };
 
 struct InputSettings {
@@ -245,6 +250,7 @@ struct Description {
   InputSettings inputs;
   ShapeSettings shapes;
   RunSettings run;
+  DebugSettings debug;
   std::vector<Layer> layers;          // decoder, encoder
   std::vector<Layer> encoder_layers;  // encoder-decoder
   std::vector<Layer> decoder_layers;  // encoder-decoder

@@ -241,7 +241,7 @@ constexpr Key kKeys[] = {
     {"run", "temperature", Real, "0.8", "of the sample", 0, 1e6},
     {"run", "top_k", Integer, "0", "of the sample; 0: off", 0, kInt32},
 
-    {"debug", "taps", TextOrTexts, "[]", "values to keep", 0, 0, "", "taps"},
+    {"debug", "taps", TextOrTexts, "[]", "values that a call leaves to look at, by globs of their names: \"layers.0.attn.weights\", \"layers.*.ffn.act\""},
 
     {"block", "nodes", Nodes, "the ordinary block", "the block written out; `x` is its input, the last node its output"},
     {"block", "attention", Table, "", "overrides of `[attention]`", 0, 0, "", "", "layer.attention"},

@@ -90,7 +90,7 @@ std::string later_as_markdown() {
   for (const Key& key : all_keys())
     if (!key.later.empty())
       text += "- `" + std::string(key.table) + "." + std::string(key.name) + "`: " + later_text(key) + "\n";
-  return text;
+  return text.empty() ? "None at present.\n" : text;
 }
 
 }  // namespace tfc::frontend

@@ -57,7 +57,9 @@ std::vector<FreezePattern> patterns_of(const Tree* list) {
 
 }  // namespace
 
-std::vector<FreezePattern> resolve_freeze(const Scope& train) { return patterns_of(train.find("freeze")); }
+std::vector<FreezePattern> resolve_patterns(const Scope& table, std::string_view key) {
+  return patterns_of(table.find(key));
+}
 
 LoraSettings resolve_lora(const Scope& train, ir::Diagnostics& diagnostics) {
   LoraSettings lora;

@@ -6,7 +6,8 @@
 
 namespace tfc::frontend {
 
-std::vector<FreezePattern> resolve_freeze(const Scope& train);
+/// A string or a list of strings; none where the key is not there.
+std::vector<FreezePattern> resolve_patterns(const Scope& table, std::string_view key);
 LoraSettings resolve_lora(const Scope& train, ir::Diagnostics& diagnostics);
 RecomputeSettings resolve_recompute(const Scope& train, ir::Diagnostics& diagnostics);
 

@@ -372,6 +372,11 @@ std::string train_table(const Description& d) {
       .table("train");
 }
 
+std::string debug_table(const DebugSettings& debug) {
+  if (debug.taps.empty()) return {};
+  return Items().add_text("taps", texts_literal(debug.taps)).table("debug");
+}
+
 std::string inputs_table(const InputSettings& inputs) {
   return Items()
       .add("mask", inputs.mask)
@@ -430,7 +435,7 @@ std::string resolved_toml(const Description& d) {
   return "schema = 1\n" + model + embedding_table(d) + position_table(d) + norm_table(d) +
          attention_items(d.defaults.attention).table("attention") + ffn_items(d.defaults.ffn, d.defaults.ffn).table("ffn") +
          residual_items(d.defaults.residual).table("residual") + head_tables(d) +
-         train_table(d) + inputs_table(d.inputs) + shapes_table(d) + run_table(d.run) + blocks.tables();
+         train_table(d) + inputs_table(d.inputs) + shapes_table(d) + run_table(d.run) + debug_table(d.debug) + blocks.tables();
 }
 
 }  // namespace tfc::frontend

@@ -13,12 +13,14 @@
 #include "frontend/load.h"
 #include "frontend/presets.h"
 #include "frontend/toml_reader.h"
+#include "ir/text.h"
 
 namespace tfc::frontend {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kTapFlag = "--tap=";
 constexpr size_t kMiB = size_t{1} << 20;
 
 /// Of one file. Descriptions have some kilobytes; a dump holds every graph of a module.
@@ -151,6 +153,24 @@ void apply_set(Document& document, const std::string& set, int level, ir::Diagno
   merge(document.root, std::move(over.root), false);
 }
 
+/// One more of what the description taps.
+void apply_tap(Document& document, const std::string& glob, int level, ir::Diagnostics& diagnostics) {
+  const auto file = std::make_shared<ir::SourceFile>(ir::SourceFile{"--tap", "debug.taps = [" + ir::quoted(glob) + "]"});
+  Document over = read_toml(file, diagnostics);
+  document.damaged |= over.damaged;
+  set_level(over.root, level);
+  Tree* debug = document.root.find("debug");
+  const Tree* before = debug ? debug->find("taps") : nullptr;
+  if (before && (before->kind == Tree::Kind::Text || before->kind == Tree::Kind::Array)) {
+    Tree& taps = *over.root.find("debug")->find("taps");
+    std::vector<Tree> all = before->elements;
+    if (before->kind == Tree::Kind::Text) all = {*before};
+    all.insert(all.end(), taps.elements.begin(), taps.elements.end());
+    taps.elements = std::move(all);
+  }
+  merge(document.root, std::move(over.root), false);
+}
+
 /// All of it, or a little more than `most`.
 std::string read_stream(std::istream& stream, size_t most) {
   std::string text;
@@ -195,7 +215,13 @@ Sources gather_sources(const std::shared_ptr<const ir::SourceFile>& file,
   Gatherer gatherer(diagnostics);
   Document document = gatherer.read(file);
   int level = document.root.level;
-  for (const std::string& set : sets) apply_set(document, set, ++level, diagnostics);
+  for (const std::string& set : sets) {
+    if (set.starts_with(kTapFlag)) {
+      apply_tap(document, set.substr(kTapFlag.size()), ++level, diagnostics);
+    } else {
+      apply_set(document, set, ++level, diagnostics);
+    }
+  }
   return gatherer.finish(std::move(document));
 }
 

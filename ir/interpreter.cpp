@@ -4,6 +4,7 @@
 
 #include "ir/algorithms.h"
 #include "ir/check.h"
+#include "ir/taps.h"
 
 namespace tfc::ir {
 namespace {
@@ -174,7 +175,7 @@ void Interpreter::commit() {
   TFC_CHECK(last_ != nullptr, "nothing has been run");
   for (const Output& output : last_->outputs) {
     const size_t colon = output.name.find(':');
-    if (colon == std::string::npos) continue;
+    if (colon == std::string::npos || is_tap(output.name)) continue;
     const Space space = space_from_name(std::string_view(output.name).substr(0, colon));
     const std::string name = output.name.substr(colon + 1);
     if (space == Space::Cache) {

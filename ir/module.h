@@ -36,7 +36,8 @@ struct Parameter {
   int64_t elements() const;
 };
 
-/// What the description freezes: a part ("embedding", "layers.0-5", "head") or a glob of parameter names.
+/// A pattern of the description. What it freezes: a part ("embedding", "layers.0-5", "head") or a glob of parameter
+/// names; what it taps: a glob of values' names.
 struct Freeze {
   std::string pattern;
   Place place;
@@ -79,6 +80,7 @@ struct Module {
   Attributes facts;
   std::string description;            // the resolved TOML text
   std::vector<Freeze> freezes;        // phase blocks; from ops on parameters say it themselves
+  std::vector<Freeze> taps;           // globs of values to show, until add-taps makes outputs of them
   Recompute recompute;
   Lora lora;                          // phase blocks; expand makes the adapters
   std::vector<Parameter> parameters;  // in the documented order, see lay_out_parameters

@@ -70,6 +70,7 @@ constexpr OpAttributes kTable[] = {
     {OpKind::RmsNorm, "eps:r"},
     {OpKind::Attention, TFC_ATTENTION_OP},
     {OpKind::AttentionGrad, TFC_ATTENTION_OP},
+    {OpKind::AttentionWeights, TFC_ATTENTION_OP},
     {OpKind::CacheAppend, "ring:b?"},
     {OpKind::Pool, "kind:s"},
     {OpKind::PoolGrad, "kind:s tokens:d"},

@@ -59,9 +59,18 @@ struct External {
   Type type;
 };
 
+/// A value that the entry leaves in its workspace for whoever looks: a buffer of its own, dense, alive to the end.
+struct Tap {
+  std::string name;
+  bool gradient = false;
+  Type type;
+  int buffer = 0;
+};
+
 struct Plan {
   std::vector<External> externals;
   std::vector<Buffer> buffers;
+  std::vector<Tap> taps;
   std::vector<Dim> slots;  // bytes of each slot, multiples of 64; offsets are running sums
   std::vector<Record> records;
   Dim workspace_bytes() const;  // all slots, without the threads' scratch

@@ -26,7 +26,7 @@ class Printer {
   void number_file(const Place& place);
   void description();
   void recompute();
-  void freezes();
+  void patterns(const char* word, const std::vector<Freeze>& patterns);
   void lora();
   void parameters();
   void constants();
@@ -77,6 +77,7 @@ void Printer::number_files(const Graph& graph) {
 void Printer::number_files() {
   number_file(module_.recompute.place);
   for (const Freeze& freeze : module_.freezes) number_file(freeze.place);
+  for (const Freeze& tap : module_.taps) number_file(tap.place);
   number_file(module_.lora.place);
   for (const Freeze& target : module_.lora.targets) number_file(target.place);
   for (const Parameter& parameter : module_.parameters) number_file(parameter.place);
@@ -105,7 +106,8 @@ void Printer::module() {
   if (!module_.facts.empty()) text += "facts " + module_.facts.print() + '\n';
   description();
   recompute();
-  freezes();
+  patterns("freeze", module_.freezes);
+  patterns("tap", module_.taps);
   lora();
   parameters();
   constants();
@@ -154,12 +156,12 @@ void Printer::lora() {
   text += "}\n";
 }
 
-void Printer::freezes() {
-  if (module_.freezes.empty()) return;
-  text += "freeze {\n";
-  for (const Freeze& freeze : module_.freezes) {
-    text += "  " + quoted(freeze.pattern);
-    loc(freeze.place);
+void Printer::patterns(const char* word, const std::vector<Freeze>& patterns) {
+  if (patterns.empty()) return;
+  text += std::string(word) + " {\n";
+  for (const Freeze& one : patterns) {
+    text += "  " + quoted(one.pattern);
+    loc(one.place);
     text += '\n';
   }
   text += "}\n";
@@ -263,6 +265,9 @@ void Printer::plan(const Plan& plan) {
   for (const Buffer& buffer : plan.buffers)
     put("    buffer ", Name{buffer.name}, " bytes ", buffer.bytes, " live ", int64_t{buffer.first}, " to ",
         int64_t{buffer.last}, " slot ", int64_t{buffer.slot}, '\n');
+  for (const Tap& tap : plan.taps)
+    put("    tap ", Name{tap.name}, tap.gradient ? " gradient " : " value ", tap.type, " buffer ", int64_t{tap.buffer},
+        '\n');
   for (const Record& each : plan.records) record(each);
   put("  }\n");
 }

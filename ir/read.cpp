@@ -24,6 +24,8 @@ Module Reader::module() {
       recompute();
     } else if (cursor_.take_word("freeze")) {
       freezes();
+    } else if (cursor_.take_word("tap")) {
+      module_.taps = patterns();
     } else if (cursor_.take_word("lora")) {
       lora();
     } else if (cursor_.take_word("parameters")) {
@@ -34,7 +36,7 @@ Module Reader::module() {
       entry();
     } else {
       cursor_.fail(
-          "expected file, facts, description, recompute, freeze, lora, parameters, constants or entry");
+          "expected file, facts, description, recompute, freeze, tap, lora, parameters, constants or entry");
     }
   }
   return std::move(module_);

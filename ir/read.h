@@ -49,6 +49,7 @@ class Reader {
   Place loc();
   Plan plan();
   Buffer buffer();
+  Tap tap();
   Record call();
   Arg arg();
 

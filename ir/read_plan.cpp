@@ -18,6 +18,8 @@ Plan Reader::plan() {
       plan.slots.push_back(cursor_.dim());
     } else if (cursor_.take_word("buffer")) {
       plan.buffers.push_back(buffer());
+    } else if (cursor_.take_word("tap")) {
+      plan.taps.push_back(tap());
     } else if (cursor_.take_word("call")) {
       plan.records.push_back(call());
     } else if (cursor_.take_word("loop")) {
@@ -34,7 +36,7 @@ Plan Reader::plan() {
       record.node = cursor_.name();
       plan.records.push_back(std::move(record));
     } else {
-      cursor_.fail("expected external, slot, buffer, call, loop, end or '}'");
+      cursor_.fail("expected external, slot, buffer, tap, call, loop, end or '}'");
     }
   }
   return plan;
@@ -52,6 +54,17 @@ Buffer Reader::buffer() {
   cursor_.expect_word("slot");
   buffer.slot = cursor_.small_integer();
   return buffer;
+}
+
+Tap Reader::tap() {
+  Tap tap;
+  tap.name = cursor_.name();
+  tap.gradient = cursor_.take_word("gradient");
+  if (!tap.gradient) cursor_.expect_word("value");
+  tap.type = cursor_.type();
+  cursor_.expect_word("buffer");
+  tap.buffer = cursor_.small_integer();
+  return tap;
 }
 
 Record Reader::call() {

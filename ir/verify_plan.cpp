@@ -20,6 +20,7 @@ class PlanChecker {
     slots();
     buffers();
     shared_slots();
+    taps();
     records();
     return std::move(faults_);
   }
@@ -94,6 +95,23 @@ class PlanChecker {
                             std::to_string(slot) + " while both live");
         if (latest == nullptr || buffer->last > latest->last) latest = buffer;
       }
+    }
+  }
+
+  void taps() {
+    for (const Tap& tap : plan_.taps) {
+      const std::string what = "tap '" + tap.name + "' ";
+      if (tap.buffer < 0 || static_cast<size_t>(tap.buffer) >= plan_.buffers.size()) {
+        faults_.push_back(what + "is in buffer " + std::to_string(tap.buffer) + ", there are " +
+                          std::to_string(plan_.buffers.size()));
+        continue;
+      }
+      const Buffer& buffer = plan_.buffers[static_cast<size_t>(tap.buffer)];
+      if (buffer.bytes != tap.type.bytes())
+        faults_.push_back(what + "is " + tap.type.text() + ", its buffer has " + buffer.bytes.text() + " bytes");
+      if (buffer.last + 1 < static_cast<int>(plan_.records.size()))
+        faults_.push_back(what + "is gone before the entry ends: its buffer lives to record " +
+                          std::to_string(buffer.last));
     }
   }
 

@@ -21,6 +21,7 @@ Graph with_outputs(const Graph& model, const std::vector<std::string>& names) {
   Graph graph = model;
   graph.outputs.clear();
   for (const std::string& name : names) graph.outputs.push_back({name, model.output(name)});
+  append_taps(graph, model);
   graph.erase_unreachable();
   return graph;
 }
@@ -92,6 +93,7 @@ Graph derive_last(const ir::Module& module, const Graph& model) {
     }
   }
   graph.outputs = {{"output", {last, 0}}};
+  append_taps(graph, model);
   graph.erase_unreachable();
   return graph;
 }
@@ -120,6 +122,7 @@ Graph derive_logprobs(const std::vector<ir::HeadFacts>& heads, const Graph& mode
                                       head.named("logprobs"), graph.node(loss).place);
     graph.outputs.push_back({head.named("logprobs"), {logprobs, 0}});
   }
+  append_taps(graph, model);
   graph.erase_unreachable();
   return graph;
 }
@@ -127,7 +130,7 @@ Graph derive_logprobs(const std::vector<ir::HeadFacts>& heads, const Graph& mode
 bool derive_entries(ir::Module& module, PassContext& context) {
   const ir::Entry* found = module.entry("model");
   TFC_CHECK(found, "derive-entries expects an entry named model");
-  const Graph trained = found->graph, model = without_dropout(trained);
+  const Graph trained = with_attention_weights(found->graph), model = without_dropout(trained);
   const std::string kind = module.facts.text("kind");
   const std::vector<ir::HeadFacts> heads = ir::heads_of(module.facts);
   const int main = ir::main_head(heads);

@@ -7,6 +7,7 @@
 
 #include "ir/algorithms.h"
 #include "ir/gradient.h"
+#include "ir/taps.h"
 #include "passes/derive/derive.h"
 
 namespace tfc::passes {
@@ -118,10 +119,11 @@ class Walk : public ir::GradientContext {
 };
 
 struct Leaves {
-  std::vector<NodeId> parameters, inputs;
+  std::vector<NodeId> parameters, inputs, tapped;  // tapped: no leaves, but their gradients are wanted as such
   std::vector<NodeId> all() const {
     std::vector<NodeId> list = parameters;
     list.insert(list.end(), inputs.begin(), inputs.end());
+    list.insert(list.end(), tapped.begin(), tapped.end());
     return list;
   }
 };
@@ -133,6 +135,9 @@ Leaves wanted_leaves(const Graph& graph, bool inputs_wanted) {
     if (node.op == OpKind::Param) leaves.parameters.push_back(id);
     if (node.op == OpKind::Input && inputs_wanted && node.results[0].dtype == graph.real)
       leaves.inputs.push_back(id);
+  }
+  for (const ir::Output& output : graph.outputs) {
+    if (ir::is_tap(output.name)) leaves.tapped.push_back(output.value.node);
   }
   return leaves;
 }
@@ -151,6 +156,18 @@ void keep_gradient(Graph& graph, NodeId parameter, const std::vector<Value>& con
   graph.outputs.push_back({"grads:" + name, kept});
 }
 
+/// tap_grad:NAME of the taps whose values the backward comes by. Weights of attention have none: they are no values on
+/// the way to the loss, but computed beside it.
+void show_gradients(Graph& graph, const Walk& walk) {
+  const std::vector<ir::Output> outputs = graph.outputs;
+  for (const ir::Output& output : outputs) {
+    if (!ir::is_tap(output.name)) continue;
+    const Value gradient = walk.gradient_of(output.value);
+    if (gradient.valid())
+      graph.outputs.push_back({std::string(ir::kTapGradient).append(ir::tapped_name(output.name)), gradient});
+  }
+}
+
 void differentiate_entry(ir::Entry& entry, PassContext& context) {
   Graph& graph = entry.graph;
   const bool from_loss = entry.name == "train";
@@ -159,8 +176,13 @@ void differentiate_entry(ir::Entry& entry, PassContext& context) {
   Walk walk(graph, leaves.all());
   if (!from_loss) {
     const std::vector<ir::Output> outputs = std::exchange(graph.outputs, {});
-    for (const ir::Output& output : outputs)
-      walk.seed(output.value, add_input(graph, "grad_" + output.name, graph.type(output.value)));
+    for (const ir::Output& output : outputs) {
+      if (ir::is_tap(output.name)) {
+        graph.outputs.push_back(output);
+      } else {
+        walk.seed(output.value, add_input(graph, "grad_" + output.name, graph.type(output.value)));
+      }
+    }
   }
   walk.run();
   for (NodeId id : leaves.parameters) {
@@ -171,19 +193,21 @@ void differentiate_entry(ir::Entry& entry, PassContext& context) {
     const Value gradient = walk.gradient_of({id, 0});
     if (gradient.valid()) graph.outputs.push_back({"grad_" + graph.node(id).name, gradient});
   }
+  show_gradients(graph, walk);
   graph.erase_unreachable();
   context.diagnostics.remark("differentiate", {},
                              "entry '" + entry.name + "': " + std::to_string(before) + " nodes became " +
                                  std::to_string(graph.node_count()) + " with their backward");
 }
 
-/// A vjp all of whose gradients have been pruned has no output at all.
+/// A vjp all of whose gradients have been pruned has no output but taps.
 bool has_backward(const Graph& graph) {
-  if (graph.outputs.empty()) return true;
+  bool taps_alone = true;
   for (const ir::Output& output : graph.outputs) {
-    if (output.name.starts_with("grad")) return true;
+    if (output.name.starts_with("grad") || ir::is_tap_gradient(output.name)) return true;
+    taps_alone = taps_alone && ir::is_tap(output.name);
   }
-  return false;
+  return taps_alone;
 }
 
 }  // namespace

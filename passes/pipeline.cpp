@@ -1,6 +1,7 @@
 // The story of the compiler, in order. A module begins as what the user wrote and ends as tables that a run
 // time walks.
 #include "passes/accumulate_in_place.h"
+#include "passes/add_taps.h"
 #include "passes/cancel_key_bias.h"
 #include "passes/choose_recompute.h"
 #include "passes/derive_entries.h"
@@ -12,6 +13,7 @@
 #include "passes/fuse_gate_up.h"
 #include "passes/fuse_qkv.h"
 #include "passes/fuse_residual_norm.h"
+#include "passes/mask_taps.h"
 #include "passes/merge_equal_nodes.h"
 #include "passes/pass.h"
 #include "passes/place_norms.h"
@@ -40,6 +42,8 @@ constexpr Pass kPasses[] = {
     {"fuse-gate-up", "the two halves of a gated feed-forward are one product",
      Phase::Ops, Phase::Ops, kMandatory, fuse_gate_up},
     // From here on no two products with neighbouring weights read the same value.
+    {"add-taps", "values that the description taps are outputs, which every pass respects",
+     Phase::Ops, Phase::Ops, kMandatory, add_taps},
     {"fold-constants", "what is known now need not run",
      Phase::Ops, Phase::Ops, kOptional, fold_constants},
     {"merge-equal-nodes", "what is computed twice is computed once",
@@ -56,6 +60,8 @@ constexpr Pass kPasses[] = {
      Phase::Joint, Phase::Joint, kOptional, prune_frozen},
     {"cancel-key-bias", "softmax does not see a bias of the keys, so its gradient is exactly zero",
      Phase::Joint, Phase::Joint, kMandatory, cancel_key_bias},
+    {"mask-taps", "what a tap shows of padding is zeros",
+     Phase::Joint, Phase::Joint, kMandatory, mask_taps},
     // From here on graphs are complete: what remains is to run them well.
     {"fold-constants", "what the rules of derivation left",
      Phase::Joint, Phase::Joint, kOptional, fold_constants},

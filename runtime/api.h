@@ -205,6 +205,21 @@ typedef struct {
   int64_t calls, nanoseconds;
 } tc_record;
 
+/* A value inside the model that its description taps, see `tap_info` and `tap`. */
+typedef struct {
+  size_t size;
+  const char *name;            /* "layers.0.attn.weights" */
+  uint32_t values, gradients;  /* bit e: a call of entry e leaves the value, its gradient */
+} tc_tap;
+
+/* An array of the library's: dense, row-major, NAME_real. */
+typedef struct {
+  size_t size;
+  const void *data;
+  int64_t shape[4];            /* filled up with 1 */
+  int32_t rank;
+} tc_array;
+
 /* The core: what a session does, stateless and re-entrant, over memory that the caller owns. */
 typedef struct {
   size_t size;
@@ -308,6 +323,12 @@ typedef struct {
   tc_status (*losses)(tc_session *, double *sums, double *counts);
   /* As logprobs, one pointer per head; not read where a head's loss is no cross entropy. */
   tc_status (*head_logprobs)(tc_session *, const tc_batch *, void *const *outs);
+  tc_status (*tap_info)(int32_t index, tc_tap *); /* from 0 on; TC_E_ARGUMENT past the last */
+  /* A tapped value as the session's last call has left it, or its gradient (after backward, accumulate and vjp). It lies
+   * in the workspace, not copied: good until the session's next call that computes or reserves, as `tap` does not.
+   * Zeros at masked positions. TC_E_STATE: that call has left no such value (see tap_info), or has failed; step,
+   * train_step and merge_lora leave none, generate those of its last token. */
+  tc_status (*tap)(tc_session *, int32_t index, int gradient, tc_array *);
 } tc_api;
 
 #ifdef __cplusplus

@@ -10,6 +10,13 @@
 #include "runtime/pool.h"
 
 namespace tc {
+/// What the last run has left in the workspace for `tap`.
+struct Tapped {
+  int32_t entry = -1;   // -1: nothing
+  Sizes sizes;
+  int64_t planned = 0;  // offset of the plan's buffers
+};
+
 enum Writing : int { kTraining = 1, kInFile = 2 };
 }
 
@@ -40,6 +47,7 @@ struct tc_session {
   std::atomic<int> busy{0};
   tc::Message message;
   tc::Losses losses;  // of the last call that had some
+  tc::Tapped tapped;
 
   // The cache: the entries' tensors, then for each row its length, its next token's position and its last one's
   // document, then the source's mask and documents (runtime/cache.cpp).

@@ -67,6 +67,15 @@ struct ExternalDesc {
   int64_t dims[4];     // programs
 };
 
+/// A value that an entry leaves in its workspace: which of the model's taps, and where.
+struct TapDesc {
+  int32_t tap;         // index into ModelDesc::taps
+  int32_t gradient;    // 1: its gradient
+  int32_t rank, reserved;
+  int64_t dims[4];     // programs
+  int64_t offset;      // program: bytes from the start of the plan's buffers
+};
+
 enum EntryId : int32_t { EntryInfer, EntryLast, EntryLoss, EntryLogprobs, EntryTrain, EntryVjp, EntryStep, EntryDecode,
                          EntryEncode, EntryMerge, EntryEnd };
 
@@ -78,6 +87,8 @@ struct EntryDesc {
   const ArgDesc* args;
   int64_t workspace;   // program: bytes without scratch, multiple of 64
   int64_t scratch;     // program: bytes per thread, multiple of 64
+  const TapDesc* taps;
+  int32_t tap_count, reserved;
 };
 
 enum InitKind : int32_t { InitConstant, InitNormal, InitUniform };
@@ -142,6 +153,8 @@ struct ModelDesc {
   int64_t cache_bytes;       // program
   const int64_t* code;       // all programs
   const char* strings;       // names of nodes, each ended by a zero
+  const char* const* taps;   // names of the values that entries show
+  int32_t tap_count, reserved;
   EntryDesc entries[EntryEnd];
 };
 

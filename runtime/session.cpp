@@ -74,6 +74,7 @@ tc_status need_workspace(tc_session& session, const Frame& frame) {
   if (session.workspace.data && session.workspace.bytes >= frame.bytes) return TC_OK;
   // The old one goes first: its content means nothing, and the two together would be more than was published.
   session.allocator.release(session.workspace);
+  session.tapped.entry = -1;
   for (Resolved* resolved : session.resolved) {
     if (resolved) resolved->valid = 0;
   }
@@ -82,6 +83,7 @@ tc_status need_workspace(tc_session& session, const Frame& frame) {
 
 tc_status prepare(tc_session& session, EntryId entry, const Inputs& inputs, SessionRun& run) {
   const tc_model& model = *session.model;
+  session.tapped.entry = -1;
   run.frame = frame_of(*model.desc, entry, inputs.sizes, session.options.threads);
   const tc_status status = need_workspace(session, run.frame);
   if (status != TC_OK) return status;
@@ -109,7 +111,10 @@ tc_status execute(tc_session& session, SessionRun& run, bool cancellable) {
     walk.cancelled = session.options.cancelled;
     walk.user = session.options.user;
   }
-  if (run_entry(walk)) return TC_OK;
+  if (run_entry(walk)) {
+    session.tapped = {run.frame.entry, run.frame.sizes, run.frame.planned};
+    return TC_OK;
+  }
   return session.message.fail(TC_E_CANCELLED, "cancelled");
 }
 

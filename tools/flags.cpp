@@ -109,6 +109,12 @@ bool read_set(Parser& p, const std::string& value) {
   return true;
 }
 
+bool read_tap(Parser& p, const std::string& value) {
+  if (value.empty()) return p.fail("--tap takes a value's name or a glob, such as --tap='layers.*.attn.weights'");
+  p.options.sets.push_back("--tap=" + value);
+  return true;
+}
+
 bool one_of(Parser& p, const std::string& flag, const std::string& value,
             const std::vector<std::string>& known) {
   if (std::count(known.begin(), known.end(), value)) return true;
@@ -256,6 +262,7 @@ constexpr Flag kFlags[] = {
   {"--emit", "KIND[,KIND...]", kCompile, "lib so obj kernels header python toml ir dot llvm llvm-opt asm report; ir and dot take a\n"
    "phase: --emit=ir:joint (default: lib,so,header,python)", read_emit},
   {"--set", "KEY=VALUE", kEvery, "override one key of the description: --set model.layers=2", read_set},
+  {"--tap", "GLOB", kCompile | kVerify | kTrain | kBench, "show a value to callers, besides those of [debug] taps: --tap='layers.*.attn.weights'", read_tap},
   {"--precision", "f32|f64", kEvery, "element type of parameters and values (default: f32)", read_precision},
   {"--cpu", "NAME", kEvery, "native, x86-64-v2, -v3, -v4, or a CPU of LLVM's (default: native)", read_cpu},
   {"--functions", "infer|train|all", kCompile, "which entries the library has (default: all)", read_functions},
@@ -296,7 +303,6 @@ constexpr Flag kFlags[] = {
   {"--kernels", nullptr, kBench, "each kernel's time, FLOPs, bytes and share of the nearer roof",
    [](Parser& p, const std::string&) { return p.options.kernels = true; }},
   {"--target", "TRIPLE", kCompile, nullptr, [](Parser& p, const std::string&) { return p.fail("not supported yet: --target"); }},
-  {"--tap", "GLOB", kCompile, nullptr, [](Parser& p, const std::string&) { return p.fail("not supported yet: --tap"); }},
   {"-g", nullptr, kCompile, nullptr, [](Parser& p, const std::string&) { return p.fail("not supported yet: -g"); }},
 };
 

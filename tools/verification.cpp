@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/heads.h"
+#include "ir/taps.h"
 #include "tools/random.h"
 
 namespace tfc::tools {
@@ -19,6 +20,12 @@ double greatest_magnitude(const std::vector<double>& values) {
   double most = 0;
   for (const double value : values) most = std::isnan(value) ? value : std::max(most, std::abs(value));
   return most;
+}
+
+bool Verification::has_gradients(const char* entry) const {
+  if (!has(entry)) return false;
+  const auto is_gradient = [](const ir::Output& output) { return !output.name.starts_with(ir::kTap); };
+  return std::any_of(graph(entry).outputs.begin(), graph(entry).outputs.end(), is_gradient);
 }
 
 namespace {
@@ -77,7 +84,7 @@ void Verification::compare(const std::string& group, const std::string& name,
                            double floor) {
   // Gradients are long sums of terms that cancel (a key bias's to nothing): in float32 they keep fewer
   // digits.
-  const bool sums = name.starts_with("grads:") || name.starts_with("params:");
+  const bool sums = name.starts_with("grads:") || name.starts_with("params:") || ir::is_tap_gradient(name);
   const double tolerance = joint_.real == ir::DType::F64 ? 1e-10 : sums ? 5e-5 : 1e-5;
   add(group, name, relative_error(compiled, expected, floor), tolerance);
 }
@@ -100,6 +107,7 @@ void Verification::share_parameters() {
 /// Results of an entry, by the names of its outputs, as memory that a call of the library fills.
 Verification::Outputs::Outputs(const ir::Graph& graph, const ir::Point& point, int64_t real_bytes) {
   for (const ir::Output& output : graph.outputs) {
+    if (ir::is_tap(output.name)) continue;
     names.push_back(output.name);
     bytes.emplace_back(static_cast<size_t>(graph.type(output.value).elements().at(point) * real_bytes));
     pointers.push_back(bytes.back().data());
@@ -113,11 +121,36 @@ void Verification::compare(const std::string& group, const Outputs& outputs) {
   }
 }
 
+/// What the entry shows of its inside, after both have run it.
+void Verification::compare_taps(const std::string& group, const char* entry) {
+  const std::vector<std::string> names = ir::tapped_names(joint_);
+  double greatest = 0;  // of all gradients: in one of little weight what is left of a sum is rounding
+  for (const ir::Output& output : graph(entry).outputs) {
+    if (ir::is_tap_gradient(output.name)) greatest = std::max(greatest, greatest_magnitude(interpreter_.output(output.name).data));
+  }
+  for (const ir::Output& output : graph(entry).outputs) {
+    if (!ir::is_tap(output.name)) continue;
+    const auto number = std::find(names.begin(), names.end(), ir::tapped_name(output.name)) - names.begin();
+    tc_array array{};
+    array.size = sizeof array;
+    model_.check(model_.api().tap(model_.session(), static_cast<int32_t>(number), ir::is_tap_gradient(output.name), &array));
+    const ir::Tensor& expected = interpreter_.output(output.name);
+    std::vector<int64_t> shape(array.shape, array.shape + array.rank);
+    if (shape == expected.shape) {
+      compare(group, output.name, model_.read(array.data, expected.elements()), expected.data,
+              ir::is_tap_gradient(output.name) ? 1e-3 * greatest : 0);
+    } else {
+      add(group, output.name + ": shape", NAN, 0);
+    }
+  }
+}
+
 void Verification::forward(const char* entry, int last) {
   interpreter_.run(graph(entry));
   Outputs outputs(graph(entry), point_, model_.info().real_bytes);
   model_.check(model_.api().forward(model_.session(), &batch_.batch, last, outputs.pointers.data()));
   compare(entry, outputs);
+  compare_taps(entry, entry);
 }
 
 /// As the run time adds up the losses of several heads.
@@ -136,6 +169,7 @@ void Verification::loss() {
   model_.check(model_.api().loss(model_.session(), &batch_.batch, &mean));
   interpreter_.run(graph("loss"));
   compare("loss", "mean", {mean}, {mean_of_last_run()});
+  compare_taps("loss", "loss");
 }
 
 void Verification::logprobs() {
@@ -148,6 +182,7 @@ void Verification::logprobs() {
   }
   model_.check(model_.api().head_logprobs(model_.session(), &batch_.batch, pointers.data()));
   compare("logprobs", outputs);
+  compare_taps("logprobs", "logprobs");
 }
 
 void Verification::clear_gradients() {
@@ -190,6 +225,7 @@ void Verification::train() {
   clear_gradients();
   interpreter_.run(graph("train"));
   compare("train", "mean", {mean}, {mean_of_last_run()});
+  compare_taps("train", "train");
   interpreter_.commit();
   compare_gradients("train");
   train_gradients_ = interpreter_.block(Space::Grads);
@@ -220,6 +256,7 @@ void Verification::vjp(const std::string& group, bool training) {
     const ir::Tensor& expected = interpreter_.output("grad_" + names[i]);
     compare(group, "grad_" + names[i], model_.read(bytes[i].data(), expected.elements()), expected.data);
   }
+  compare_taps(group, "vjp");
   interpreter_.commit();
   compare_gradients(group);
 }

@@ -34,7 +34,7 @@ class Verification {
  private:
   bool has(const char* entry) const { return joint_.entry(entry) != nullptr; }
   /// Where everything is frozen nothing is left to differentiate.
-  bool has_gradients(const char* entry) const { return has(entry) && !graph(entry).outputs.empty(); }
+  bool has_gradients(const char* entry) const;
   const ir::Graph& graph(const char* entry) const { return joint_.entry(entry)->graph; }
   void add(const std::string& group, const std::string& name, double error, double tolerance);
   void add_bits(const std::string& group, const std::string& name, bool same);
@@ -47,6 +47,7 @@ class Verification {
     std::vector<void*> pointers;
   };
   void compare(const std::string& group, const Outputs& outputs);
+  void compare_taps(const std::string& group, const char* entry);
   void share_parameters();
 
   // Entries against the interpreter.

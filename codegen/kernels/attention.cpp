@@ -425,6 +425,7 @@ llvm::Function* emit_attention(KernelBuilder& k, const ir::KernelSpec& spec) {
 std::vector<KernelFamily> attention_kernels() {
   return {{"attention", emit_attention},
           {"attention_grad", emit_attention_grad},
+          {"attention_weights", emit_attention_weights},
           {"sum_heads", emit_sum_heads},
           {"cache_append", emit_cache_append}};
 }

@@ -116,6 +116,7 @@ struct WeightDropout {
 };
 
 llvm::Function* emit_attention_grad(KernelBuilder& k, const ir::KernelSpec& spec);
+llvm::Function* emit_attention_weights(KernelBuilder& k, const ir::KernelSpec& spec);
 llvm::Function* emit_sum_heads(KernelBuilder& k, const ir::KernelSpec& spec);
 llvm::Function* emit_cache_append(KernelBuilder& k, const ir::KernelSpec& spec);
 

@@ -296,6 +296,44 @@ void eval_AttentionGrad(const EvalContext& c) {
       }
 }
 
+// attention_weights (q, k, lse, key_mask?, offsets?, query_mask?, prefix?, documents?, key_documents?, positions?,
+//                    key_positions?) {as attention} -> f[B,H,T,S]
+void infer_AttentionWeights(InferContext& c) {
+  if (!need(c, 0, "q", c.real, 3, 3) || !need(c, 1, "k", c.real, 3, 3)) return;
+  const Type& q = *c.operands[0];
+  const Type& k = *c.operands[1];
+  if (!need_heads(c, q, k) || !need_type(c, 2, "lse", log_sum_type(c, q)) ||
+      !allow_type(c, 3, "key_mask", {DType::U8, {k.shape[0], k.shape[1]}}) ||
+      !allow_type(c, 4, "offsets", {DType::I32, {q.shape[0]}}) ||
+      !allow_type(c, 5, "query_mask", {DType::U8, {q.shape[0], q.shape[1]}}) || !need_sight(c, 6, q, k))
+    return;
+  c.results = {{c.real, {q.shape[0], Dim(c.attributes.integer("heads")), q.shape[1], k.shape[1]}}};
+}
+
+// exp(scale * q k - lse) over the visible keys.
+void eval_AttentionWeights(const EvalContext& c) {
+  const Tensor& q = need(c, 0);
+  const Tensor& k = need(c, 1);
+  const Sizes n = sizes_of(c.attributes, q, k);
+  const Sight sight{operand(c, 3), operand(c, 4), operand(c, 6), operand(c, 7), operand(c, 8),
+                    operand(c, 9), operand(c, 10), nullptr,      nullptr};
+  const std::vector<double> slopes = alibi_slopes(n.H);
+  for (int64_t b = 0; b < n.B; ++b)
+    for (int64_t h = 0; h < n.H; ++h)
+      for (int64_t t = 0; t < n.T; ++t) {
+        if (!is_real(operand(c, 5), b * n.T + t)) continue;
+        const int64_t row = (b * n.H + h) * n.T + t;
+        const double log_sum = need(c, 2)[row];
+        const Interval keys = interval(n, sight, b, t);
+        for (int64_t s = keys.begin; s < keys.end; ++s) {
+          if (!sees(n, sight, b, t, s)) continue;
+          double score = n.scale * dot(q.row(b * n.T + t) + h * n.E, k.row(b * n.S + s) + h / (n.H / n.G) * n.E, n.E);
+          if (n.alibi) score += slopes[static_cast<size_t>(h)] * nearness(n, sight, b, t, s);
+          c.results[0].row(row)[s] = std::exp(score - log_sum);
+        }
+      }
+}
+
 // cache_append (cache f[B,C,W] | i32[B,C], rows f[B,T,W] | i32[B,T], offsets i32[B], mask? u8[B,T]) {ring} -> as cache
 void infer_CacheAppend(InferContext& c) {
   const bool ids = operand_type(c, 0) && operand_type(c, 0)->dtype == DType::I32;

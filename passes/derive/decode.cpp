@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ir/check.h"
+#include "ir/taps.h"
 #include "passes/derive/derive.h"
 
 namespace tfc::passes {
@@ -93,6 +94,23 @@ void use_ring(Graph& graph, const Node& node, std::vector<Value>& operands, Valu
   }
 }
 
+/// The node that shows the attention's weights; invalid where nobody looks.
+NodeId weights_of(const Graph& graph, NodeId attention) {
+  const std::vector<ir::Use> uses = graph.uses({attention, 1});
+  return uses.empty() ? NodeId{} : uses.front().node;
+}
+
+/// Weights over the cache's slots; over a ring's, which are no keys, nobody looks.
+void show_cached_weights(Graph& graph, NodeId weights, NodeId fresh, bool ring) {
+  if (ring) {
+    std::erase_if(graph.outputs, [&](const ir::Output& output) { return output.value.node == weights; });
+    return;
+  }
+  const std::string name = graph.node(weights).name + ".cached";
+  const NodeId cached = add_attention_weights(graph, fresh, real_tokens(graph), name);
+  graph.replace_uses({weights, 0}, {cached, 0});
+}
+
 void use_cache(Graph& graph, NodeId id, Value offsets) {
   const Node node = graph.node(id);
   std::vector<Value> operands = graph.operands(id);
@@ -115,6 +133,8 @@ void use_cache(Graph& graph, NodeId id, Value offsets) {
   }
   while (!operands.back().valid()) operands.pop_back();
   const NodeId fresh = graph.add(OpKind::Attention, operands, node.attributes, node.name + ".cached", node.place);
+  const NodeId weights = weights_of(graph, id);
+  if (weights.valid()) show_cached_weights(graph, weights, fresh, node.attributes.integer("window", 0) > 0);
   graph.replace_uses({id, 0}, {fresh, 0});
 }
 
@@ -124,13 +144,18 @@ void read_memory_cache(Graph& graph, NodeId id) {
     const Type type = graph.type(graph.operand(id, slot));
     graph.set_operand(id, slot, add_state(graph, "cache", name + (slot == 1 ? ".k" : ".v"), type));
   }
+  if (const NodeId weights = weights_of(graph, id); weights.valid())
+    graph.set_operand(weights, 1, graph.operand(id, 1));
 }
+
+bool is_of_source(const std::string& input) { return input.starts_with("src") || input == "memory"; }
 
 }  // namespace
 
 Graph derive_decode(const ir::Module& module, const Graph& model) {
   Graph graph = model;
   graph.outputs = {{"output", main_output(module, model)}};
+  append_taps(graph, model);
   graph.erase_unreachable();
   const Value offsets = add_input(graph, "offsets", {DType::I32, {ir::Dim(Symbol::B)}});
   for (NodeId id : graph.nodes()) {
@@ -145,6 +170,9 @@ Graph derive_decode(const ir::Module& module, const Graph& model) {
       use_cache(graph, id, offsets);
     }
   }
+  drop_taps_of_inputs(graph, [](const std::string& input) {  // the source went by before, its mask and documents stay
+    return is_of_source(input) && input != "src_mask" && input != "src_documents";
+  });
   graph.erase_unreachable();
   return graph;
 }
@@ -157,6 +185,12 @@ Graph derive_encode(const ir::Module& module, const Graph& model) {
     graph.outputs.push_back({"cache:" + graph.node(id).name + ".k", graph.operand(id, 1)});
     graph.outputs.push_back({"cache:" + graph.node(id).name + ".v", graph.operand(id, 2)});
   }
+  append_taps(graph, model);
+  std::erase_if(graph.outputs, [&](const ir::Output& output) {  // tables of the target's positions
+    const ir::Shape& shape = graph.type(output.value).shape;
+    return ir::is_tap(output.name) && std::find(shape.begin(), shape.end(), ir::Dim(Symbol::T)) != shape.end();
+  });
+  drop_taps_of_inputs(graph, [](const std::string& input) { return !is_of_source(input); });
   graph.erase_unreachable();
   return graph;
 }

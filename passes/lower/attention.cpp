@@ -1,7 +1,8 @@
 // Attention and its cache. Tasks: a tile of queries of one head forward, a key head backward.
+#include "passes/lower/attention.h"
+
 #include "ir/alibi.h"
 #include "passes/lower/dropout.h"
-#include "passes/lower/rows.h"
 
 namespace tfc::passes {
 
@@ -13,10 +14,7 @@ using ir::Dim;
 using ir::Type;
 using ir::Value;
 
-// As codegen/kernels/attention_parts.h.
-constexpr int64_t kTileQueries = 32;
-constexpr int64_t kMostBlockKeys = 64;
-constexpr int64_t kLanes = 16;
+constexpr int64_t kLanes = 16;  // as codegen/kernel_builder.h
 
 constexpr int64_t kFewHeads = 4;
 
@@ -30,13 +28,6 @@ struct Heads {
       : H(a.integer("heads")), G(a.integer("kv_heads")), E(a.integer("head_dim")) {}
 };
 
-Attributes settings(const Lowering& l, bool mask) {
-  const Attributes& a = l.attributes();
-  return {{"heads", a.integer("heads")},       {"kv_heads", a.integer("kv_heads")},
-          {"head_dim", a.integer("head_dim")}, {"scale", a.real("scale")},
-          {"causal", a.flag("causal")},        {"mask", mask}};
-}
-
 /// The keys of dropout, where operand `slot` gives them: the last two arguments, and scratch for a tile's words.
 void drop_weights(Lowering& l, uint32_t slot, ir::Record& record) {
   if (!l.operand(slot).valid()) return;
@@ -45,8 +36,31 @@ void drop_weights(Lowering& l, uint32_t slot, ir::Record& record) {
   record.scratch = record.scratch + Dim(2 * kTileQueries * ir::dtype_bytes(l.module().real));
 }
 
-/// Operands that say who sees whom, from slot `first` on, and what else a kernel needs for them, as
-/// codegen/kernels/attention_sight.h lists it. Bytes of scratch come back.
+/// Keys that a query meets on average: all, or its window's.
+Dim keys_met(const Attributes& a, const Dim& S) {
+  const int64_t window = a.integer("window", 0);
+  return window > 0 ? min(S, Dim(window + a.integer("after", 0))) : S;
+}
+
+void sum_heads(Lowering& l, const Heads& n, const Arg& parts, uint32_t result) {
+  const Location out = l.locate(l.result(result));
+  const Type& type = l.type(l.result(result));
+  const int64_t chunk = rows_per_task(n.H * n.E);
+  l.call(kernel_call(l, "sum_heads", {{"heads", n.H}, {"kv_heads", n.G}, {"head_dim", n.E}, {"chunk", chunk}},
+                     ceildiv(type.rows(), chunk),
+                     {integer(type.rows()), out.pointer, parts, integer(out.stride)},
+                     type.rows() * (n.H * n.E), type.rows() * ((n.H + n.G) * n.E)));
+}
+
+}  // namespace
+
+Attributes attention_settings(const Lowering& l, bool mask) {
+  const Attributes& a = l.attributes();
+  return {{"heads", a.integer("heads")},       {"kv_heads", a.integer("kv_heads")},
+          {"head_dim", a.integer("head_dim")}, {"scale", a.real("scale")},
+          {"causal", a.flag("causal")},        {"mask", mask}};
+}
+
 int64_t add_sight(Lowering& l, uint32_t first, Attributes& attributes, std::vector<Arg>& args) {
   const Attributes& a = l.attributes();
   const int64_t window = a.integer("window", 0), after = a.integer("after", 0);
@@ -68,24 +82,6 @@ int64_t add_sight(Lowering& l, uint32_t first, Attributes& attributes, std::vect
   return marks ? 4 * 2 * (kTileQueries + kMostBlockKeys) : 0;
 }
 
-/// Keys that a query meets on average: all, or its window's.
-Dim keys_met(const Attributes& a, const Dim& S) {
-  const int64_t window = a.integer("window", 0);
-  return window > 0 ? min(S, Dim(window + a.integer("after", 0))) : S;
-}
-
-void sum_heads(Lowering& l, const Heads& n, const Arg& parts, uint32_t result) {
-  const Location out = l.locate(l.result(result));
-  const Type& type = l.type(l.result(result));
-  const int64_t chunk = rows_per_task(n.H * n.E);
-  l.call(kernel_call(l, "sum_heads", {{"heads", n.H}, {"kv_heads", n.G}, {"head_dim", n.E}, {"chunk", chunk}},
-                     ceildiv(type.rows(), chunk),
-                     {integer(type.rows()), out.pointer, parts, integer(out.stride)},
-                     type.rows() * (n.H * n.E), type.rows() * ((n.H + n.G) * n.E)));
-}
-
-}  // namespace
-
 void lower_Attention(Lowering& l) {
   const Heads n(l.attributes());
   const Type &q_type = l.type(l.operand(0)), &k_type = l.type(l.operand(1));
@@ -93,7 +89,7 @@ void lower_Attention(Lowering& l) {
   const Location q = l.locate(l.operand(0)), k = l.locate(l.operand(1)), v = l.locate(l.operand(2)),
                  o = l.locate(l.result(0));
   const Value mask = l.operand(3), offsets = l.operand(4);
-  Attributes attributes = settings(l, mask.valid());
+  Attributes attributes = attention_settings(l, mask.valid());
   attributes.set("offsets", offsets.valid());
   std::vector<Arg> args = {q.pointer,
                            k.pointer,
@@ -160,7 +156,7 @@ void lower_AttentionGrad(Lowering& l) {
   args.push_back(integer(T));
   args.push_back(integer(S));
   for (const Location& place : rows) args.push_back(integer(place.stride));
-  Attributes attributes = settings(l, mask.valid());
+  Attributes attributes = attention_settings(l, mask.valid());
   attributes.set("apart", apart);
   const int64_t marks = add_sight(l, 7, attributes, args);
   ir::Record record = kernel_call(l, "attention_grad", attributes, B * (apart ? n.H : n.G), std::move(args),

@@ -40,6 +40,7 @@ bool asks_for_tokens_alone(const ir::Graph& graph) {
       case OpKind::LayerNorm:
       case OpKind::RmsNorm:
       case OpKind::Attention:
+      case OpKind::AttentionWeights:
       case OpKind::Pool:
       case OpKind::AnyReal:
       case OpKind::LinearLoss:
@@ -198,6 +199,8 @@ void set_lifetimes(ir::Plan& plan) {
   for (ir::Buffer& buffer : plan.buffers) {
     if (buffer.first < 0) buffer = {buffer.name, 0, 0, 0, -1};  // located, but passed to no kernel
   }
+  for (const ir::Tap& tap : plan.taps)
+    plan.buffers[static_cast<size_t>(tap.buffer)].last = static_cast<int>(plan.records.size()) - 1;
 }
 
 }  // namespace tfc::passes

@@ -42,7 +42,7 @@ class EntryPlanner : public Lowering {
 };
 
 /// Sets first and last of every buffer: the records that touch it; a buffer that a loop touches lives for all
-/// of it.
+/// of it, and one that a tap shows to the end.
 void set_lifetimes(ir::Plan& plan);
 
 }  // namespace tfc::passes

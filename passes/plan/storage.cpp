@@ -1,6 +1,7 @@
 #include "passes/plan/storage.h"
 
 #include "ir/check.h"
+#include "ir/taps.h"
 #include "passes/plan/schedule.h"
 
 namespace tfc::passes {
@@ -70,6 +71,7 @@ void Storage::add_externals() {
 
 void Storage::place_outputs() {
   for (const ir::Output& output : graph_.outputs) {
+    if (ir::is_tap(output.name)) continue;
     int external = -1;
     if (!state_of_output(output.name)) {
       external = static_cast<int>(plan_.externals.size());
@@ -77,9 +79,20 @@ void Storage::place_outputs() {
     }
     place_output(output, external);
   }
+  for (const ir::Output& output : graph_.outputs) {  // after what other memory prescribes
+    if (ir::is_tap(output.name)) place_tap(output);
+  }
 }
 
-/// Straight into its place where a kernel makes it for no other place; else a copy.
+/// A buffer of its own, dense whatever the value is a view of.
+void Storage::place_tap(const ir::Output& output) {
+  const Type& type = graph_.type(output.value);
+  const Arg buffer = new_buffer(output.name, type.bytes());
+  plan_.taps.push_back(
+      {std::string(ir::tapped_name(output.name)), ir::is_tap_gradient(output.name), type, buffer.index});
+  place(output.value, whole(buffer, type));
+}
+
 void Storage::place_output(const ir::Output& output, int external) {
   const Type& type = graph_.type(output.value);
   Location to;
@@ -89,12 +102,16 @@ void Storage::place_output(const ir::Output& output, int external) {
     const auto [space, name] = *state_of_output(output.name);
     to = whole(state_memory(space, name), type);
   }
-  if (has_own_storage(output.value) && !places_.contains(output.value) &&
-      !read_spaces_.contains(to.pointer.space)) {
-    places_[output.value] = to;
-  } else if (!same_memory(locate(output.value), to)) {
-    const bool leaf = ir::info(graph_.node(output.value.node).op).op_class == ir::OpClass::Leaf;
-    copies_.push_back({output.value, to, leaf || read_spaces_.contains(to.pointer.space)});
+  place(output.value, to);
+}
+
+/// Straight into its place where a kernel makes it for no other place; else a copy.
+void Storage::place(Value value, const Location& to) {
+  if (has_own_storage(value) && !places_.contains(value) && !read_spaces_.contains(to.pointer.space)) {
+    places_[value] = to;
+  } else if (!same_memory(locate(value), to)) {
+    const bool leaf = ir::info(graph_.node(value.node).op).op_class == ir::OpClass::Leaf;
+    copies_.push_back({value, to, leaf || read_spaces_.contains(to.pointer.space)});
   }
 }
 

@@ -20,7 +20,7 @@ namespace tfc::passes {
 ///   first operands of elementwise kernels   where the result will be, when nobody else reads them
 ///   donated operands      the result takes over their storage
 ///   outputs               made in place: in the caller's memory, or in the state that the output's name
-///                         names; inputs, views and second names of a value are copied
+///                         names; inputs, views and second names of a value are copied. Taps: in a buffer each
 class Storage {
  public:
   struct Copy {
@@ -43,6 +43,8 @@ class Storage {
   void add_externals();
   void place_outputs();
   void place_output(const ir::Output& output, int external);
+  void place_tap(const ir::Output& output);
+  void place(ir::Value value, const Location& to);
   bool has_own_storage(ir::Value value) const;
   void place_concats();
   void place_in_results();

@@ -280,6 +280,11 @@ std::vector<OpCase> expert_cases(OpKind op) {
 /// (interpreter_test).
 std::vector<OpCase> other_cases(OpKind op) {
   switch (op) {
+    case OpKind::AttentionWeights:
+      return {{op,
+               {real({2, 3, 8}), real({2, 5, 4}), real({2, 4, 3}), mask({2, 5}, {1, 0, 1, 1, 1, 1, 1, 1, 1, 0}), absent(),
+                mask({2, 3}, {1, 1, 0, 1, 1, 1})},
+               {{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}, {"head_dim", int64_t{2}}, {"scale", 0.7}, {"causal", true}}}};
     case OpKind::CacheAppend:
       return {{op, {real({2, 5, 3}), real({2, 2, 3}), ids({2}, {3, 0}), mask({2, 2}, {1, 1, 0, 1})}},
               {op, {real({1, 5, 3}), real({1, 7, 3}), ids({1}, {9})}, {{"ring", true}}}};

@@ -25,6 +25,7 @@ std::vector<Case> moe_cases();
 std::vector<Case> vision_cases();
 std::vector<Case> sharing_cases();
 std::vector<Case> head_cases();
+std::vector<Case> tap_cases();
 const Case& case_named(const std::string& name);
 
 }  // namespace tfc::models

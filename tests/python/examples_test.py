@@ -12,6 +12,16 @@ import tempfile
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 
 
+def draws_attention(compiler, out):
+    """In at least one head of the cross-attention the largest weight is mostly on the mirrored position."""
+    subprocess.run([compiler, os.path.join(EXAMPLES, "reverse.toml"), "--tap=decoder.layers.*.cross.weights", "-o", out],
+                   check=True)
+    said = subprocess.run([sys.executable, os.path.join(EXAMPLES, "attention_map.py"), out], stdout=subprocess.PIPE,
+                          text=True)
+    print(said.stdout)
+    return said.returncode == 0 and said.stdout.count("the largest weight is on the mirrored digit in") == 8
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--compiler", required=True)
@@ -31,6 +41,8 @@ def main():
             print(said.stdout)
             if said.returncode != 0 or "100.0 % of 1000 unseen sequences reversed" not in said.stdout:
                 return 1
+        if not draws_attention(compiler, os.path.join(out, "tapped")):
+            return 1
     return 0
 
 

@@ -40,7 +40,7 @@ const Case kCases[] = {
     {{"mini.toml", "--set", "=2"}, "--set takes KEY=VALUE, such as --set model.layers=2; got '=2'"},
     {{"mini.toml", "--precision=f16"}, "--precision is one of f32, f64; got 'f16'"},
     {{"mini.toml", "--target=aarch64-linux-gnu"}, "not supported yet: --target"},
-    {{"mini.toml", "--tap=layers.*"}, "not supported yet: --tap"},
+    {{"mini.toml", "--tap="}, "--tap takes a value's name or a glob, such as --tap='layers.*.attn.weights'"},
     {{"mini.toml", "-g"}, "not supported yet: -g"},
     {{"mini.toml", "--cpu=multi"}, "not supported yet: --cpu=multi"},
     {{"mini.toml", "--functions=none"}, "--functions is one of infer, train, all; got 'none'"},

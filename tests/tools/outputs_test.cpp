@@ -25,6 +25,23 @@ TEST(Outputs, IntoAFolderThatIsMade) {
   EXPECT_EQ(folder.names(), (Names{"a/b/tiny.h", "a/b/tiny.py", "tiny.toml"}));
 }
 
+TEST(Outputs, WithoutTapsTheLibraryIsTheSameToTheByte) {
+  const Folder folder;
+  folder.write("tiny.toml", kTinyDecoder);
+  const std::string tapped = std::string(kTinyDecoder) + "[debug]\ntaps = [\"layers.*.attn.weights\", \"layers.0.*\"]\n";
+  folder.write("tapped.toml", tapped);
+  EXPECT_EQ(folder.run({"tiny.toml", "-o", "plain"}).status, 0);
+  EXPECT_EQ(folder.run({"tapped.toml", "--set=model.name=tiny", "-o", "tapped"}).status, 0);
+  EXPECT_EQ(folder.run({"tapped.toml", "--set=model.name=tiny", "--set", "debug.taps=[]", "-o", "removed"}).status, 0);
+  EXPECT_EQ(folder.run({"tiny.toml", "--tap=layers.*.attn.weights", "--tap=layers.0.*", "-o", "flags"}).status, 0);
+  for (const char* file : {"libtiny.so", "libtiny.a", "tiny.h", "tiny.py"}) {
+    const std::string name = std::string("/") + file;
+    EXPECT_TRUE(folder.read("plain" + name) == folder.read("removed" + name)) << file;
+    EXPECT_TRUE(folder.read("plain" + name) != folder.read("tapped" + name)) << file;
+    EXPECT_TRUE(folder.read("flags" + name) == folder.read("tapped" + name)) << file;
+  }
+}
+
 TEST(Outputs, OneKindGoesToAFile) {
   const Folder folder;
   folder.write("tiny.toml", kTinyDecoder);

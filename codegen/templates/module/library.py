@@ -61,6 +61,11 @@ class _Cache(ctypes.Structure):
         ("lengths", ctypes.c_void_p)]
 
 
+class _Array(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("data", ctypes.c_void_p), ("shape", ctypes.c_int64 * 4),
+                ("rank", ctypes.c_int32)]
+
+
 _ON_TOKEN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
 _pointer, _int, _int64, _double, _text = (ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_double,
                                           ctypes.c_char_p)
@@ -117,6 +122,8 @@ class _Api(ctypes.Structure):
         ("merge_lora", _function(_int, _pointer)),
         ("losses", _function(_int, _pointer, _pointer, _pointer)),
         ("head_logprobs", _function(_int, _pointer, _pointer, _pointer)),
+        ("tap_info", _function(_int, ctypes.c_int32, _pointer)),
+        ("tap", _function(_int, _pointer, ctypes.c_int32, _int, _pointer)),
     ]
 
 

@@ -22,9 +22,13 @@ class Session(_Calls, _Training, _Generation, _Files):
 
     @property
     def taps(self):
-        raise NotImplementedError("not supported yet: taps of values inside the model")
+        """The values that [debug] taps shows, by name, as the last call of this session has left them."""
+        return _Taps(self, False)
 
-    tap_grads = taps
+    @property
+    def tap_grads(self):
+        """Their gradients, after backward, accumulate and vjp."""
+        return _Taps(self, True)
 
     def __getattr__(self, name):
         if name in _REMOVED:

@@ -76,7 +76,7 @@ void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
   const auto fetch_row_of_c = [&](Val row) {  // it is written, and for the most part read, when the sums are complete
     for (int at : {0, lanes, n - 1}) k.prefetch(c, ldc * row + at);
   };
-  if (shape.panel_stays) {
+  if (!shape.fetches) {
     for (int row = 0; row < height; ++row) fetch_row_of_c(k.index(row));
     // With several steps at a time most addresses become offsets, and a third of the instructions are saved, which
     // counts where two threads share a core's decoders. Without fma a product needs the register that this takes.
@@ -130,7 +130,7 @@ void emit_pack_transposed(KernelBuilder& k, int width) {
       std::vector<Val> vectors;
       for (Ptr p : column) {
         vectors.push_back(load(p));
-        if (shape.panel_stays) k.prefetch(p, ld * width + d, /*locality=*/2);  // for the next strip
+        if (!shape.fetches) k.prefetch(p, ld * width + d, /*locality=*/2);  // for the next strip
       }
       vectors = transpose(k, vectors);
       for (int j = 0; j < lanes; ++j)
@@ -161,7 +161,7 @@ void emit_pack_rows(KernelBuilder& k, int width) {
       [&] {
         k.unrolled_loop("depth", k.index(0), depth, 4, [&](Val d) {
           copy(d, [&](Val from, int) { return k.load_vector(source, from, lanes); });
-          if (shape.panel_stays) k.prefetch(source, d * ld + next, /*locality=*/2);
+          if (!shape.fetches) k.prefetch(source, d * ld + next, /*locality=*/2);
         });
       },
       [&] {
@@ -235,7 +235,7 @@ TileShape tile_shape(const Target& target, ir::DType real) {
   shape.rows = target.registers >= 32 ? 14 : 6;
   shape.lanes = target.vector_bytes / static_cast<int>(ir::dtype_bytes(real));
   shape.columns = 2 * shape.lanes;
-  shape.panel_stays = target.registers < 32;
+  shape.fetches = target.registers >= 32;
   shape.panel_rows = (shape.rows + shape.lanes - 1) / shape.lanes * shape.lanes;
   return shape;
 }

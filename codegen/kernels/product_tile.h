@@ -14,7 +14,7 @@ struct TileShape {
   int lanes;       // of a hardware vector
   int columns;     // 2 * lanes: the width of a packed panel of B
   int panel_rows;  // the rows rounded up to whole vectors: the width of a packed panel of A
-  bool panel_stays;  // a panel of B leaves room in the first-level cache: all tiles pass over it before the next one
+  bool fetches;    // tall enough to fetch while multiplying; else packing a strip fetches the next one
 };
 TileShape tile_shape(const Target& target, ir::DType real);
 
@@ -34,7 +34,7 @@ std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows);
 enum class LeftOperand { Rows, Panel };
 
 /// What tiles fetch into the second-level cache while they multiply, so that reading memory and multiplying
-/// overlap evenly (not where a panel stays: there packing a strip fetches the next one). A tile walks its depth by lines of a cache: for line i, stream s fetches the lines at
+/// overlap evenly. A tile walks its depth by lines of a cache: for line i, stream s fetches the lines at
 /// address + i * line_step + r * row_step, r < rows (all in bytes).
 enum FetchWord { kFetchAddress, kFetchLineStep, kFetchRowStep, kFetchRows, kFetchWords };
 inline constexpr int kFetchStreams = 2, kFetchRowsAtOnce = 4;  // rows: a multiple of this

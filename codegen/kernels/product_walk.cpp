@@ -1,9 +1,10 @@
 // How a task of a product walks its block: in blocks of depth, and in each over strips of B and tiles of rows.
 //
-// By tiles (32 vector registers): a panel of B fills the first-level cache, so a tile's rows of A stay there while the
-// strips of B stream from the second level, and what the next block reads is fetched by the tiles of this one.
-// By strips (16 registers): a panel of B takes half of that cache, and all tiles pass over it before the next one is
-// packed into the same place. So short a tile has no instructions to spare for fetching; packing a strip fetches the next.
+// By tiles: a tile's rows of A stay in the first-level cache while the strips of B, packed one after the other, stream
+// from the second level. What the next block reads is fetched by the tiles of this one where they are tall (32 vector
+// registers); short ones have no instructions to spare, and there packing a strip fetches the next one.
+// By strips: form tn with 16 registers. All columns of A are packed first, and a panel of B, half of the first-level
+// cache, stays while all tiles pass over it: in place its rows would fall on few sets of that cache.
 #include "codegen/kernels/product_emitter.h"
 
 #include <tuple>
@@ -154,19 +155,21 @@ void ProductEmitter::tile_with_strips(const Block& block, const Step& step, Val 
     operands.form = LeftOperand::Panel;
     pack_columns_of_a(step, rows.first, panel);
   } else {
-    fetch_next_rows(block, step, tile, rows, of_a);
+    if (shape.fetches) fetch_next_rows(block, step, tile, rows, of_a);
     std::tie(operands.left, operands.lda) = rows_of_a(rows, step);
   }
   k.loop("strip", block.strips, [&](Val strip) {
     std::tie(operands.right, operands.ldb) = strip_of_b(block, step, strip);
-    of_a.next();
-    of_b.next();
+    if (shape.fetches) {
+      of_a.next();
+      of_b.next();
+    }
     call_tile(block, step, rows, strip, operands);
   });
 }
 
 void ProductEmitter::walk_by_tiles(const Block& block, const Step& step, FetchStream& of_a, FetchStream& of_b) {
-  begin_fetching(block, step, of_a, of_b);
+  if (shape.fetches) begin_fetching(block, step, of_a, of_b);
   k.loop("pack", first_packed(block), block.strips, 1,
          [&](Val strip) { pack_strip(block, step, strip, strip_panel(strip)); });
   k.loop("tile", block.rows.count, [&](Val tile) {
@@ -178,36 +181,20 @@ void ProductEmitter::walk_by_tiles(const Block& block, const Step& step, FetchSt
   });
 }
 
-/// In form tn the panels of A, of all tiles, follow that of the strip.
+/// Form tn: one strip's panel of B, and after it the panels of A of all tiles.
 void ProductEmitter::walk_by_strips(const Block& block, const Step& step) {
-  const bool by_columns = form == "tn";
   const auto panel_of_a = [&](Val tile) {
     return k.at(panels, depth_block * shape.columns + tile * (depth_block * shape.panel_rows));
   };
-  if (by_columns) {
-    k.loop("columns", block.rows.count, [&](Val tile) {
-      pack_columns_of_a(step, block.rows.tile(k, tile).first, panel_of_a(tile));
-    });
-  }
+  k.loop("columns", block.rows.count, [&](Val tile) {
+    pack_columns_of_a(step, block.rows.tile(k, tile).first, panel_of_a(tile));
+  });
   k.loop("strip", block.strips, [&](Val strip) {
     pack_strip(block, step, strip, panels);
     k.loop("tile", block.rows.count, [&](Val tile) {
-      const Range rows = block.rows.tile(k, tile);
-      const Val lda = k.integer(kLda), ldb = k.index(shape.columns);
-      where_real(rows, [&] {
-        if (by_columns) {
-          call_tile(block, step, rows, strip, {LeftOperand::Panel, panel_of_a(tile), k.index(0), panels.base, ldb});
-        } else {
-          const Ptr left = k.at(a, rows.first * lda + step.d);
-          call_tile(block, step, rows, strip, {LeftOperand::Rows, left, lda, panels.base, ldb});
-        }
-      });
+      call_tile(block, step, block.rows.tile(k, tile), strip,
+                {LeftOperand::Panel, panel_of_a(tile), k.index(0), panels.base, k.index(shape.columns)});
     });
-  });
-  if (!has_epilogue()) return;
-  k.loop("finish", block.rows.count, [&](Val tile) {
-    const Range rows = block.rows.tile(k, tile);
-    where_real(rows, [&] { finish(block, step, rows); });
   });
 }
 
@@ -222,7 +209,7 @@ void ProductEmitter::multiply_real_blocks(const Block& block, Val number) {
   FetchStream of_a(k, fetch, 0), of_b(k, fetch, 1);
   k.loop("depths", block.depths.first, block.depths.last, depth_block, [&](Val d) {
     const Step step = step_of(block, following, has_following, d);
-    if (shape.panel_stays) return walk_by_strips(block, step);
+    if (form == "tn" && !shape.fetches) return walk_by_strips(block, step);
     walk_by_tiles(block, step, of_a, of_b);
   });
 }

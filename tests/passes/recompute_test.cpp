@@ -117,6 +117,20 @@ TEST(ChooseRecompute, CopiesRunTheForwardsKernels) {
   EXPECT_TRUE(graph.find("layers.0.ffn.gated.again.fused").valid());
 }
 
+/// In vjp nobody reads what the last layer of a post-norm stack makes: its copy gives means and deviations too.
+TEST(ChooseRecompute, WhatTheForwardMadeForNobodyIsGone) {
+  const Model model{.head = "none", .placement = "post", .vocab = 0};
+  const Module module = with_mode(model, "all", Phase::Joint);
+  const Graph& vjp = module.entry("vjp")->graph;
+  EXPECT_TRUE(vjp.find("layers.1.norm2.again").valid());
+  EXPECT_FALSE(vjp.find("layers.1.norm2").valid());
+  for (const NodeId id : vjp.nodes()) {
+    bool read = vjp.node(id).results.size() == 1 || !vjp.uses({id, 0}).empty();
+    for (const ir::Output& output : vjp.outputs) read |= output.value == ir::Value{id, 0};
+    EXPECT_TRUE(read || !vjp.node(id).name.starts_with("layers.")) << vjp.node(id).name;
+  }
+}
+
 TEST(ChooseRecompute, DumpsReadBack) {
   Module module = with_mode({}, "all", Phase::Planned);
   module.recompute = {"auto", 1000, 2, 3, {}};

@@ -133,9 +133,6 @@ FfnSettings resolve_ffn(const Scope& scope, const Description& description, ir::
     diagnostics.error(scope.place("d_ff"), "the default of d_ff is " + std::to_string(ffn.d_ff) + ", above " +
                                                std::to_string(kWidest) + "; write d_ff");
   ffn.moe = resolve_moe(scope.within("moe"), description, diagnostics);
-  if (ffn.moe.experts > 0 && ffn.dropout > 0)
-    diagnostics.error(scope.place("dropout"), "not supported yet: dropout inside experts")
-        .notes.push_back("write dropout = 0.0 in [ffn], or where the experts are; the other dropouts stay");
   return ffn;
 }
 

@@ -194,8 +194,10 @@ Value Expander::dropout_keys(const ir::Type& rows) {
 }
 
 Value Expander::dropped(Value x, double p, std::string name) {
-  if (p == 0) return x;
-  const Value keys = dropout_keys(result.type(x));
+  return p == 0 ? x : dropped(x, p, std::move(name), dropout_keys(result.type(x)));
+}
+
+Value Expander::dropped(Value x, double p, std::string name, Value keys) {
   const Value kept = add(OpKind::Dropout, {x, keys}, {{"p", p}, {"place", name}}, name);
   result.edit(kept.node).attributes.set("place", result.node(kept.node).name);  // unique, as names are
   return kept;

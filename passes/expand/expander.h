@@ -73,6 +73,7 @@ class Expander {
   ir::Value masked(ir::Value x, ir::Value mask, std::string name);
   /// The elements of x that dropout leaves; x itself where p is 0. The name is the place that its draws depend on.
   ir::Value dropped(ir::Value x, double p, std::string name);
+  ir::Value dropped(ir::Value x, double p, std::string name, ir::Value keys);
   ir::Value dropout_keys(const ir::Type& rows);
   /// u8[B]: rows that have a token; invalid without a mask.
   ir::Value any_real(ir::Value mask, std::string name);

@@ -254,6 +254,11 @@ struct Description {
   bool has_loss() const {
     return std::any_of(heads.begin(), heads.end(), [](const HeadSettings& head) { return head.has_loss(); });
   }
+  /// One that weighs something in the whole loss.
+  bool has_loss_that_counts() const {
+    const auto counts = [](const HeadSettings& head) { return head.has_loss() && head.loss_weight > 0; };
+    return std::any_of(heads.begin(), heads.end(), counts);
+  }
   bool has_named_heads() const { return !heads.front().name.empty(); }
   /// Is there one head alone, without a name, of this type?
   bool has_only_head(std::string_view type) const { return !has_named_heads() && heads.front().type == type; }

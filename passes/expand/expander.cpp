@@ -32,11 +32,13 @@ void Expander::run() {
     layer_ = block(id).name;
     if (block(id).op == OpKind::Input) {
       if (block(id).results[0].dtype == module_.real) input(id);
-    } else if (block(id).op == OpKind::BlockLoss) {
-      loss(id);
-    } else {
+    } else if (block(id).op != OpKind::BlockLoss) {
       values_[{id, 0}] = expand_block(id);
     }
+  }
+  for (NodeId id : order) {  // after the experts of all layers, whose balance is a part of the loss
+    place_ = block(id).place;
+    if (block(id).op == OpKind::BlockLoss) loss(id);
   }
   for (const ir::Output& output : blocks_.outputs)
     result.outputs.push_back({output.name, values_.at(output.value)});

@@ -39,6 +39,7 @@ class Expander {
   ir::Value head(ir::NodeId id);
   ir::Value transformed(ir::NodeId id, ir::Value x);
   void loss(ir::NodeId id);
+  bool brings_balance(ir::NodeId loss) const;
   void input(ir::NodeId id);
   ir::Value expand_block(ir::NodeId id);
 

@@ -201,7 +201,7 @@ void lower_AddBalance(Lowering& l) {
   std::vector<Arg> args = {l.pointer(l.result())};
   for (Value operand : l.graph().operands(l.id())) args.push_back(l.pointer(operand));
   const auto losses = static_cast<int64_t>(args.size()) - 3;
-  l.call(kernel_call(l, "add_balance", {{"losses", losses}}, 1, std::move(args), losses, losses));
+  l.call(kernel_call(l, "add_balance", {{"losses", losses}, {"share", l.attributes().real("share", 1.0)}}, 1, std::move(args), losses, losses));
 }
 
 void lower_BalanceScale(Lowering& l) {

@@ -26,6 +26,26 @@ placement = "post"
 type = "classifier"
 classes = 3
 )"},
+      {"mlm_of_narrow_tables", 2, 7, 0, R"(
+[model]
+kind = "encoder"
+d_model = 18
+layers = 2
+heads = 2
+vocab = 17
+max_seq = 9
+pattern = ["albert"]
+[block.albert]
+shared = true
+[embedding]
+dim = 5
+types = 2
+norm = true
+[norm]
+placement = "post"
+[head]
+type = "mlm"
+)"},
       {"shared_in_turns", 2, 15, 0, R"(
 [model]
 kind = "decoder"

@@ -143,6 +143,7 @@ struct HeadSettings {
   std::string name;         // of [head.NAME]; "" the only one, of [head]
   std::string type = "lm";  // lm mlm classifier token_classifier regression none
   int64_t from = -1;        // the layer that it reads; -1: the end of the stack
+  bool source = false;      // that layer is of an encoder-decoder's encoder
   bool bias = false;
   bool tie = false;     // lm, mlm: the output projection is the token table
   int64_t classes = 0;  // classifiers, regression

@@ -17,7 +17,7 @@ Expander::Expander(ir::Module& module, const ir::Graph& blocks)
   result.real = module.real;
   for (NodeId id : blocks.nodes()) {
     if (block(id).op != OpKind::BlockHead) continue;
-    if (const std::string tied = attributes(id).text("tied", ""); !tied.empty()) tied_ = tied;
+    if (const std::string tied = attributes(id).text("tied", ""); !tied.empty()) tied_[tied];
   }
 }
 

@@ -99,8 +99,7 @@ class Expander {
   };
   std::map<ir::NodeId, Head> heads_;                        // what the loss needs of a head, by block
   std::vector<ir::Value> balances_;                         // balancing losses of the experts
-  std::string tied_;                                        // table that is also an output projection, or ""
-  std::string tied_projection_;                             // what makes the rows of that table D wide, or ""
+  std::map<std::string, std::string> tied_;  // tables that are also output projections -> what makes their rows D wide, or ""
   ir::Place place_;                                         // of the block in work
   std::string shared_, layer_;                              // and where its parameters and its nodes are, if apart
 };

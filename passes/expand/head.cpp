@@ -20,9 +20,8 @@ Value Expander::head(NodeId id) {
   Head& parts = heads_[id];
   parts.hidden = type == "mlm" ? transformed(id, x) : x;
   // A table of factors: what counts as a token's vector is its row times the projection, both ways.
-  if (!tied.empty() && !tied_projection_.empty())
-    parts.hidden =
-        add(OpKind::LinearDx, {parts.hidden, existing(tied_projection_ + ".weight")}, {}, prefix + ".narrowed");
+  if (const std::string projection = tied.empty() ? "" : tied_.at(tied); !projection.empty())
+    parts.hidden = add(OpKind::LinearDx, {parts.hidden, existing(projection + ".weight")}, {}, prefix + ".narrowed");
   parts.mask = mask;
   if (!pool.empty()) {
     parts.hidden = add(OpKind::Pool, {x, mask}, {{"kind", pool}}, prefix + ".pool");

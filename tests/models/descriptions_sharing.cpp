@@ -118,6 +118,7 @@ nodes = [
   { id = "out", op = "residual", in = ["x", "first", "ffn"] },
 ]
 [train]
+init = "torch"
 lora = { rank = 2, targets = ["k", "ffn.gate"] }
 )"},
       {"shared_memory_input", 2, 5, 3, R"(

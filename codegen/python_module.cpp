@@ -86,12 +86,12 @@ std::string parameters(const ir::Module& module) {
   return text + "]";
 }
 
-/// One line for each: name, type, loss, whether its rows are tokens, width.
+/// One line for each: name, type, loss, the letters of its rows, width.
 std::string heads(const ir::Attributes& facts) {
   std::string text = "[\n";
   for (const ir::HeadFacts& head : ir::heads_of(facts)) {
-    text += formatv("    (\"{0}\", \"{1}\", \"{2}\", {3}, {4}),\n", head.name, head.type, head.loss,
-                    head.per_token ? "True" : "False", head.out)
+    text += formatv("    (\"{0}\", \"{1}\", \"{2}\", \"{3}\", {4}),\n", head.name, head.type, head.loss,
+                    !head.per_token ? "B" : head.source ? "BS" : "BT", head.out)
                 .str();
   }
   return text + "]";

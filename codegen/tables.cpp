@@ -235,7 +235,7 @@ int64_t position(const std::array<std::string_view, n>& names, const std::string
 
 Constant* TableWriter::head(const ir::HeadFacts& head) {
   return data_.structure({data_.text(head.name), data_.i32(position(kHeadTypes, head.type)),
-                          data_.i32(position(kLosses, head.loss)), data_.i32(head.per_token), data_.i32(0),
+                          data_.i32(position(kLosses, head.loss)), data_.i32(head.per_token), data_.i32(head.source),
                           data_.i64(head.out), data_.i64(head.ignore_index), data_.f64(head.weight)});
 }
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "frontend/model_facts.h"
 #include "frontend/resolved_toml.h"
-#include "ir/heads.h"
 
 namespace tfc::frontend {
 namespace {
@@ -35,7 +35,7 @@ class BlockBuilder {
     module.name = d_.model.name;
     module.phase = ir::Phase::Blocks;
     module.real = real_;
-    module.facts = facts();
+    module.facts = model_facts(d_);
     module.description = resolved_toml(d_);
     for (const FreezePattern& freeze : d_.train.freeze) module.freezes.push_back({freeze.text, freeze.place});
     for (const FreezePattern& tap : d_.debug.taps) module.taps.push_back({tap.text, tap.place});
@@ -115,7 +115,8 @@ class BlockBuilder {
     inputs.mask = mask_input("mask", Symbol::T);
     const Value x = embedding("embedding", ids, types, inputs.mask, "tok_emb.weight", "pos_emb.weight",
                               d_.model.vocab, own_tokens());
-    heads(stack(x, d_.layers, inputs), inputs.mask, "tok_emb.weight");
+    const Value end = stack(x, d_.layers, inputs);
+    heads({end, layer_outputs_, inputs.mask, "tok_emb.weight"}, {});
   }
 
   void two_stacks() {
@@ -127,17 +128,20 @@ class BlockBuilder {
     token_inputs("src_", Symbol::S);
     token_inputs("", Symbol::T);
     encoder = {"encoder.", Symbol::S, false, mask_input("src_mask", Symbol::S), {}, {}};
+    ReadStack below;
     if (d_.model.has_encoder_input) {
       source = embedding("encoder.embedding", source, {}, encoder.mask,
                          apart ? "src_emb.weight" : "tok_emb.weight",
                          apart ? "src_pos_emb.weight" : "pos_emb.weight", d_.model.src_vocab, Symbol::S);
       source = stack(source, d_.encoder_layers, encoder);
+      below = {source, layer_outputs_, encoder.mask, apart ? "src_emb.weight" : "tok_emb.weight"};
     }
     decoder = {"decoder.", Symbol::T, true, mask_input("mask", Symbol::T), source, encoder.mask};
     const std::string table = apart ? "tgt_emb.weight" : "tok_emb.weight";
     const Value x = embedding("decoder.embedding", target, {}, decoder.mask, table,
                               apart ? "tgt_pos_emb.weight" : "pos_emb.weight", d_.model.vocab, Symbol::T);
-    heads(stack(x, d_.decoder_layers, decoder), decoder.mask, table);
+    const Value end = stack(x, d_.decoder_layers, decoder);
+    heads({end, layer_outputs_, decoder.mask, table}, below);
   }
 
   Value embedding(const std::string& name, Value ids, Value types, Value mask, const std::string& table,
@@ -196,12 +200,21 @@ class BlockBuilder {
                std::move(attributes));
   }
 
-  void heads(Value end, Value mask, const std::string& table) {
-    const std::vector<ir::HeadFacts> facts = head_facts();
+  /// What heads may read of a stack.
+  struct ReadStack {
+    Value end;
+    std::vector<Value> layers;
+    Value mask;
+    std::string table;
+  };
+
+  void heads(const ReadStack& own, const ReadStack& encoder) {
+    const std::vector<ir::HeadFacts> facts = head_facts(d_);
     for (size_t i = 0; i < facts.size(); ++i) {
       const HeadSettings& settings = d_.heads[i];
-      const Value x = settings.from < 0 ? end : layer_outputs_[static_cast<size_t>(settings.from)];
-      const Value output = head(settings, facts[i], x, mask, table);
+      const ReadStack& stack = settings.source ? encoder : own;
+      const Value x = settings.from < 0 ? stack.end : stack.layers[static_cast<size_t>(settings.from)];
+      const Value output = head(settings, facts[i], x, stack.mask, stack.table);
       graph_.outputs.push_back({facts[i].named("output"), output});
       if (settings.has_loss()) loss(settings, facts[i], output);
     }
@@ -233,7 +246,8 @@ class BlockBuilder {
 
   /// A head's rows, of `width` elements; 0: one number each.
   ir::Shape rows(const ir::HeadFacts& facts, int64_t width) const {
-    ir::Shape shape = facts.per_token ? ir::Shape{Symbol::B, own_tokens()} : ir::Shape{Symbol::B};
+    ir::Shape shape = {Symbol::B};
+    if (facts.per_token) shape.push_back(facts.source ? Dim(Symbol::S) : own_tokens());
     if (width > 0) shape.push_back(width);
     return shape;
   }
@@ -351,55 +365,6 @@ class BlockBuilder {
     ir::Attributes attributes{{"scale", residual.scale}, {"dropout", residual.dropout}};
     if (residual.gamma) attributes.set("gamma", *residual.gamma);
     return attributes;
-  }
-
-  // -- facts
-  // ---------------------------------------------------------------------------------------------------
-
-  std::vector<ir::HeadFacts> head_facts() const {
-    std::vector<ir::HeadFacts> list;
-    for (const HeadSettings& head : d_.heads) {
-      const int64_t out = head.reads_table() ? d_.model.vocab : head.classes > 0 ? head.classes : d_.model.d_model;
-      list.push_back({head.name, head.type, head.loss, head.pool.empty(), out, head.ignore_index, head.loss_weight});
-    }
-    return list;
-  }
-
-  ir::Attributes facts() const {
-    ir::Attributes facts{{"kind", d_.model.kind},
-                         {"d_model", d_.model.d_model},
-                         {"vocab", d_.model.vocab},
-                         {"src_vocab", d_.model.src_vocab},
-                         {"types", d_.embedding.types},
-                         {"max_seq", d_.model.max_seq},
-                         {"classes", d_.heads.front().classes},
-                         {"mask", d_.inputs.mask},
-                         {"lengths", d_.inputs.lengths},
-                         {"positions", d_.inputs.positions},
-                         {"documents", d_.inputs.documents},
-                         {"prefix", d_.inputs.prefix},
-                         {"weights", d_.inputs.weights},
-                         {"position_rows", d_.inputs.positions && d_.position.type == "learned" ? d_.model.max_seq : 0},
-                         {"memory_input", d_.model.has_memory_input},
-                         {"init", d_.train.init},
-                         {"init_std", d_.train.init_std},
-                         {"batch", d_.shapes.batch},
-                         {"seq", d_.shapes.seq},
-                         {"src_seq", d_.shapes.src_seq}};
-    if (d_.train.zero_init) facts.set("zero_init", true);
-    if (d_.has_patches()) {
-      facts.set("channels", d_.embedding.patches.channels);
-      facts.set("height", d_.embedding.patches.height);
-      facts.set("width", d_.embedding.patches.width);
-    }
-    ir::set_heads(facts, head_facts());
-    if (d_.model.is_encoder_decoder()) {
-      facts.set("encoder_layers", static_cast<int64_t>(d_.encoder_layers.size()));
-      facts.set("decoder_layers", static_cast<int64_t>(d_.decoder_layers.size()));
-    } else {
-      facts.set("layers", static_cast<int64_t>(d_.layers.size()));
-    }
-    return facts;
   }
 
   const Description& d_;

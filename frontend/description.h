@@ -143,6 +143,7 @@ struct HeadSettings {
   std::string name;         // of [head.NAME]; "" the only one, of [head]
   std::string type = "lm";  // lm mlm classifier token_classifier regression none
   int64_t from = -1;        // the layer that it reads; -1: the end of the stack
+  bool source = false;      // that layer is of an encoder-decoder's encoder
   bool bias = false;
   bool tie = false;     // lm, mlm: the output projection is the token table
   int64_t classes = 0;  // classifiers, regression
@@ -259,6 +260,11 @@ struct Description {
 
   bool has_loss() const {
     return std::any_of(heads.begin(), heads.end(), [](const HeadSettings& head) { return head.has_loss(); });
+  }
+  /// One that weighs something in the whole loss.
+  bool has_loss_that_counts() const {
+    const auto counts = [](const HeadSettings& head) { return head.has_loss() && head.loss_weight > 0; };
+    return std::any_of(heads.begin(), heads.end(), counts);
   }
   bool has_named_heads() const { return !heads.front().name.empty(); }
   /// Is there one head alone, without a name, of this type?

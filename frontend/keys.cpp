@@ -166,7 +166,7 @@ constexpr Key kKeys[] = {
      "binary_cross_entropy: classifiers whose classes are apart; none: outputs alone", 0, 0, LOSSES},
     {"heads", "type", Choice, "required", "as in `[head]`", 0, 0, HEADS},
     {"heads", "from", Text, "the end of the stack, after its norm", "layer whose output it reads: \"layers.3\", \"layers.-2\", "
-     "\"decoder.layers.1\""},
+     "\"decoder.layers.1\", \"encoder.layers.0\""},
     {"heads", "bias", Boolean, "false; mlm: true", "of the output projection"},
     {"heads", "tie", Boolean, "`embedding.tie`", "lm, mlm: the output projection is the token table"},
     {"heads", "classes", Integer, "required by classifiers; regression: 1", "as in `[head]`", 1, kInt32},

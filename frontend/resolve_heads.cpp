@@ -186,48 +186,65 @@ class HeadResolver {
   // -- the layer that it reads
   // ------------------------------------------------------------------------------------------
 
-  int64_t depth() const {
+  /// Layers that a head may read.
+  struct Stack {
+    std::string prefix;
+    int64_t depth;
+    std::string layer(int64_t number) const { return prefix + std::to_string(number); }
+  };
+  Stack stack(bool source) const {
     const Scope model{document_.root.valid("model")};
-    return model.integer(d_.model.is_encoder_decoder() ? "decoder_layers" : "layers", 0);
+    if (!d_.model.is_encoder_decoder()) return {"layers.", model.integer("layers", 0)};
+    const std::string side = source ? "encoder" : "decoder";
+    return {side + ".layers.", model.integer(side + "_layers", 0)};
   }
 
   /// The layer's number; none where the text names none.
-  std::optional<int64_t> layer_of(std::string_view text) const {
-    const std::string_view prefix = d_.model.is_encoder_decoder() ? "decoder.layers." : "layers.";
-    if (!text.starts_with(prefix)) return {};
-    text.remove_prefix(prefix.size());
+  static std::optional<int64_t> layer_of(std::string_view text, const Stack& stack) {
+    if (!text.starts_with(stack.prefix)) return {};
+    text.remove_prefix(stack.prefix.size());
     int64_t number = 0;
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (fault != std::errc() || end != text.data() + text.size()) return {};
-    return number < 0 ? number + depth() : number;
+    if (number < 0) number += stack.depth;
+    return number >= 0 && number < stack.depth ? std::optional(number) : std::nullopt;
   }
 
   void from(HeadSettings& head, const Scope& scope) {
     if (!scope.has("from")) return;
     const std::string text = scope.text("from", "");
-    if (d_.model.is_encoder_decoder() && text.starts_with("encoder.")) {
-      error(scope.place("from"), "not supported yet: a head on a layer of the encoder");
-      return;
-    }
-    const std::optional<int64_t> layer = layer_of(text);
-    if (depth() <= 0) return;  // reported
-    if (layer && *layer >= 0 && *layer < depth()) {
+    head.source = d_.model.is_encoder_decoder() && text.starts_with("encoder.");
+    const Stack stack = this->stack(head.source);
+    if (const std::optional<int64_t> layer = layer_of(text, stack)) {
       head.from = *layer;
+      if (head.source && head.reads_table() && d_.model.src_vocab == 0 && d_.model.vocab > 0)
+        error(scope.place("type"), "a language-model head on the encoder needs a source vocabulary, but src_vocab = 0");
       return;
     }
-    const std::string prefix = d_.model.is_encoder_decoder() ? "decoder.layers." : "layers.";
-    error(scope.place("from"), "there is no layer " + quoted(text) + ", expected " + quoted(prefix + "0") + " to " +
-                                   quoted(prefix + std::to_string(depth() - 1)));
+    if (stack.depth <= 0 && !head.source) return;  // reported
+    std::string expected = "expected " + quoted(stack.layer(0)) + " to " + quoted(stack.layer(stack.depth - 1));
+    if (stack.depth <= 0) expected = "the model has no encoder";
+    error(scope.place("from"), "there is no layer " + quoted(text) + ", " + expected);
   }
 
   /// Layers above all heads would be trained by nothing.
   void unread_layers() {
+    const Stack own = stack(false);
     int64_t highest = 0;
-    for (const HeadSettings& head : d_.heads) highest = std::max(highest, head.from < 0 ? depth() : head.from + 1);
-    if (highest >= depth()) return;
-    error(document_.root.find("head")->place, "no head reads layer " + std::to_string(highest) +
-                                                  " and what is above it; the highest that is read is " +
-                                                  std::to_string(highest - 1));
+    bool any = false;
+    for (const HeadSettings& head : d_.heads) {
+      if (head.source) continue;
+      any = true;
+      highest = std::max(highest, head.from < 0 ? own.depth : head.from + 1);
+    }
+    if (!any) {
+      error(document_.root.find("head")->place, "all heads read the encoder, and none reads the decoder")
+          .notes.push_back("an encoder alone is kind = \"encoder\"");
+    } else if (highest < own.depth) {
+      error(document_.root.find("head")->place, "no head reads layer " + std::to_string(highest) +
+                                                    " and what is above it; the highest that is read is " +
+                                                    std::to_string(highest - 1));
+    }
   }
 
   void tie() {

@@ -161,7 +161,6 @@ class LayerResolver {
     made.written_out = nodes != nullptr;
     made.shared = tree && Scope{tree}.flag("shared", false);
     if (made.shared && !overrides.empty()) refuse_own_settings(block, *overrides.back());
-    if (made.shared && stack.may_read_memory) refuse_shared_memory(block, *tree);
     if (!nodes) {
       std::vector<const Tree*> narrowing = overrides;
       if (tree) narrowing.insert(narrowing.begin(), tree);
@@ -174,12 +173,6 @@ class LayerResolver {
       made.nodes =
           resolve_nodes(*nodes, {root_, description_, block, stack.may_read_memory, overrides}, diagnostics_);
     return made;
-  }
-
-  void refuse_shared_memory(const std::string& block, const Tree& tree) {
-    if (!refused_.insert(&tree).second) return;
-    diagnostics_.error(tree.find("shared")->key, "not supported yet: shared blocks in a decoder that reads memory ('" +
-                                                     block + "')");
   }
 
   void refuse_own_settings(const std::string& block, const Tree& layer) {

@@ -83,9 +83,7 @@ MoeSettings resolve_moe(const Scope& scope, const Description& description, ir::
   moe.renormalize = scope.flag("renormalize", true);
   moe.aux_loss = scope.real("aux_loss", 0.0);
   moe.capacity = scope.real("capacity", 0.0);
-  if (moe.aux_loss > 0 && description.has_loss() && description.has_named_heads())
-    diagnostics.error(scope.place("aux_loss"), "not supported yet: a balancing loss beside heads with names");
-  if (moe.aux_loss > 0 && !description.has_loss())
+  if (moe.aux_loss > 0 && !description.has_loss_that_counts())
     diagnostics.warning("unused-key", scope.find("aux_loss")->key,
                         "'aux_loss' has no effect: it is a part of the loss, which this model has none of");
   return moe;
@@ -133,9 +131,6 @@ FfnSettings resolve_ffn(const Scope& scope, const Description& description, ir::
     diagnostics.error(scope.place("d_ff"), "the default of d_ff is " + std::to_string(ffn.d_ff) + ", above " +
                                                std::to_string(kWidest) + "; write d_ff");
   ffn.moe = resolve_moe(scope.within("moe"), description, diagnostics);
-  if (ffn.moe.experts > 0 && ffn.dropout > 0)
-    diagnostics.error(scope.place("dropout"), "not supported yet: dropout inside experts")
-        .notes.push_back("write dropout = 0.0 in [ffn], or where the experts are; the other dropouts stay");
   return ffn;
 }
 

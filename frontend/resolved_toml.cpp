@@ -314,9 +314,11 @@ std::string head_tables(const Description& d) {
     const std::string loss = loss_items(head).table("loss");
     return head_items(head).table("head") + loss;
   }
-  const std::string stack = d.model.is_encoder_decoder() ? "decoder.layers." : "layers.";
   std::string text;
   for (const HeadSettings& head : d.heads) {
+    const std::string stack = !d.model.is_encoder_decoder() ? "layers."
+                              : head.source                 ? "encoder.layers."
+                                                            : "decoder.layers.";
     text += head_items(head)
                 .add_if(head.from >= 0, "from", stack + std::to_string(head.from))
                 .add_if(head.reads_table(), "tie", head.tie)

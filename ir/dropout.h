@@ -10,7 +10,7 @@
 //             counter (t, b, low and high half of call) and the key (low and high half of seed)
 //   stream  = finish(place + h), where place is the 64-bit FNV-1a hash of the name, halved, and finish that
 //             of SplitMix64 (Steele, Lea, Flood 2014, doi:10.1145/2660193.2660195)
-//   (a, b)  = row xor (low and high half of stream)
+//   (a, b)  = row xor (low and high half of stream); inside expert e of a mixture also xor those of finish(e)
 //   x = column ^ a;   x = (x ^ x >> 17) * 0xed5ad4bb + b;   x = (x ^ x >> 11) * 0xac4c1b51;
 //   draw    = (x ^ x >> 15) * 0x31848bab         (32 bits; constants: C. Wellons, hash prospector)
 // An element is dropped where draw < p * 2^32, rounded; what is kept is multiplied by 1 / (1 - p).

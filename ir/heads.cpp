@@ -25,7 +25,8 @@ std::vector<HeadFacts> heads_of(const Attributes& facts) {
     const std::string prefix = "head." + std::to_string(i) + ".";
     heads.push_back({facts.text(prefix + "name"), facts.text(prefix + "type"), facts.text(prefix + "loss"),
                      facts.flag(prefix + "per_token"), facts.integer(prefix + "out"),
-                     facts.integer(prefix + "ignore_index"), facts.real(prefix + "weight")});
+                     facts.integer(prefix + "ignore_index"), facts.real(prefix + "weight"),
+                     facts.flag(prefix + "source", false)});
   }
   return heads;
 }
@@ -50,12 +51,13 @@ void set_heads(Attributes& facts, const std::vector<HeadFacts>& heads) {
     facts.set(prefix + "out", heads[i].out);
     facts.set(prefix + "ignore_index", heads[i].ignore_index);
     facts.set(prefix + "weight", heads[i].weight);
+    if (heads[i].source) facts.set(prefix + "source", true);
   }
 }
 
 int main_head(const std::vector<HeadFacts>& heads) {
   if (heads.size() == 1) return 0;
-  const auto is_lm = [](const HeadFacts& head) { return head.type == "lm"; };
+  const auto is_lm = [](const HeadFacts& head) { return head.type == "lm" && !head.source; };
   if (std::count_if(heads.begin(), heads.end(), is_lm) != 1) return -1;
   return static_cast<int>(std::find_if(heads.begin(), heads.end(), is_lm) - heads.begin());
 }

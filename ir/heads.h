@@ -16,6 +16,7 @@ struct HeadFacts {
   int64_t out = 0;          // width of a row
   int64_t ignore_index = -100;
   double weight = 1.0;      // its share of the whole loss
+  bool source = false;      // reads the encoder of an encoder-decoder: its rows are source tokens [B,S], or sequences of them
 
   bool has_loss() const { return loss != "none"; }
   /// Are its targets classes, i32, one for each row? Else they are numbers, one for each output.
@@ -29,8 +30,8 @@ struct HeadFacts {
 std::vector<HeadFacts> heads_of(const Attributes& facts);
 void set_heads(Attributes& facts, const std::vector<HeadFacts>& heads);
 
-/// The head that `last`, `decode` and generation are about: the only one, or the only language model among several;
-/// -1: there is none.
+/// The head that `last`, `decode` and generation are about: the only one, or the only language model among several
+/// that read the model's own tokens; -1: there is none.
 int main_head(const std::vector<HeadFacts>& heads);
 
 }  // namespace tfc::ir

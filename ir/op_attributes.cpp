@@ -55,6 +55,7 @@ constexpr OpAttributes kTable[] = {
     {OpKind::Route, "top_k:i renormalize:b capacity:r"},
     {OpKind::RouteGrad, "renormalize:b"},
     {OpKind::Balance, "factor:r"},
+    {OpKind::AddBalance, "share:r?"},
     {OpKind::EmbeddingGrad, "scale:r rows:i"},
     {OpKind::PositionRowsGrad, "rows:i"},
     {OpKind::Patches, "size:i"},

@@ -66,6 +66,7 @@ class Verifier {
   void parameters();
   void entry_name(const Entry& entry);
   void graph(const Graph& graph, const Node* fused);
+  void gradients_are_apart(const Graph& graph);
   void node(const Graph& graph, NodeId id, const Node* fused);
   void leaf(const Graph& graph, const Node& node);
   void memory(const Node& node, const std::string& name);
@@ -158,6 +159,19 @@ void Verifier::graph(const Graph& graph, const Node* fused) {
     if (!output.value.valid()) complain("output '" + output.name + "' has no value", fused);
     if (!names.insert(output.name).second && fused == nullptr)
       complain("there are two outputs called '" + output.name + "'");
+  }
+  gradients_are_apart(graph);
+}
+
+/// Each output adds to what the memory held at the start, so that of two for one parameter the later would take back
+/// what the earlier added: "grads:k" beside "grads:k+v".
+void Verifier::gradients_are_apart(const Graph& graph) {
+  constexpr std::string_view space = "grads:";
+  std::set<std::string> given;
+  for (const Output& output : graph.outputs) {
+    if (!output.name.starts_with(space)) continue;
+    for (std::string& name : split_joined_name(std::string_view(output.name).substr(space.size())))
+      if (!given.insert(name).second) complain("two outputs give the gradient of '" + name + "'");
   }
 }
 

@@ -10,7 +10,11 @@ using ir::NodeId;
 using ir::OpKind;
 using ir::Value;
 
+/// An attention's, or a sum over attentions that share their keys.
 bool is_key_gradient(const Graph& graph, Value value) {
+  if (graph.node(value.node).op == OpKind::Add)
+    return is_key_gradient(graph, graph.operand(value.node, 0)) &&
+           is_key_gradient(graph, graph.operand(value.node, 1));
   return graph.node(value.node).op == OpKind::AttentionGrad && value.result == 1;
 }
 

@@ -42,6 +42,9 @@ struct Pass {
 /// In the order in which they run. Reading this table is reading the compiler.
 std::span<const Pass> all_passes();
 
+/// Is there a place in the table at which the pass may be left out? Where it is mandatory it runs all the same.
+bool can_be_disabled(std::string_view name);
+
 struct PassRecord {                      // what happened, for --time-passes, --emit=report and tests
   std::string name;
   bool ran = false, changed = false;

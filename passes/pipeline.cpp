@@ -1,5 +1,7 @@
 // The story of the compiler, in order. A module begins as what the user wrote and ends as tables that a run
 // time walks.
+#include <algorithm>
+
 #include "passes/accumulate_in_place.h"
 #include "passes/add_taps.h"
 #include "passes/cancel_key_bias.h"
@@ -37,6 +39,9 @@ constexpr Pass kPasses[] = {
      Phase::Blocks, Phase::Ops, kMandatory, expand},
 
     // From here on every node is a primitive, every value has a shape, and parameters keep their places.
+    {"merge-equal-nodes", "what is computed twice is computed once",
+     Phase::Ops, Phase::Ops, kMandatory, merge_equal_nodes},
+    // From here on a value that several readers want has one gradient, the sum of what they give.
     {"fuse-qkv", "attention's projections of one input are one product",
      Phase::Ops, Phase::Ops, kMandatory, fuse_qkv},
     {"fuse-gate-up", "the two halves of a gated feed-forward are one product",
@@ -46,8 +51,6 @@ constexpr Pass kPasses[] = {
      Phase::Ops, Phase::Ops, kMandatory, add_taps},
     {"fold-constants", "what is known now need not run",
      Phase::Ops, Phase::Ops, kOptional, fold_constants},
-    {"merge-equal-nodes", "what is computed twice is computed once",
-     Phase::Ops, Phase::Ops, kOptional, merge_equal_nodes},
     {"drop-dead-nodes", "what no output needs is not computed",
      Phase::Ops, Phase::Ops, kOptional, drop_dead_nodes},
     {"derive-entries", "one graph for each entry point: infer, last, loss, logprobs, train, vjp, step, ...",
@@ -92,5 +95,10 @@ constexpr Pass kPasses[] = {
 }  // namespace
 
 std::span<const Pass> all_passes() { return kPasses; }
+
+bool can_be_disabled(std::string_view name) {
+  return std::any_of(std::begin(kPasses), std::end(kPasses),
+                     [&](const Pass& pass) { return pass.name == name && !pass.mandatory; });
+}
 
 }  // namespace tfc::passes

@@ -30,13 +30,6 @@ std::vector<std::string> pass_names() {
   return names;
 }
 
-bool is_mandatory(std::string_view name) {
-  for (const Pass& pass : all_passes()) {
-    if (pass.name == name && pass.mandatory) return true;
-  }
-  return false;
-}
-
 void check_name(const std::string& name, std::string_view option, std::vector<std::string> known,
                 Diagnostics& diagnostics) {
   if (contains(known, name)) return;
@@ -59,7 +52,7 @@ bool check_options(const PassOptions& options, Diagnostics& diagnostics) {
   known.emplace_back(kReuseMemory);
   for (const std::string& name : options.disabled) {
     check_name(name, "--disable", known, diagnostics);
-    if (is_mandatory(name)) {
+    if (contains(pass_names(), name) && !can_be_disabled(name)) {
       diagnostics.error({}, "--disable: '" + name + "' cannot be disabled, the compiler needs what it makes");
     }
   }

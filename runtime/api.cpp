@@ -111,6 +111,7 @@ tc_status tc_rt_head_info(int32_t index, tc_head* info) {
   values.out_width = head.out_width;
   values.ignore_index = head.ignore_index;
   values.loss_weight = head.loss_weight;
+  values.source = head.source;
   return tc::write_struct(info, values);
 }
 

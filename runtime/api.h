@@ -173,7 +173,8 @@ typedef struct {
   int64_t image[3];         /* channels, height, width; 0: no images */
 } tc_info;
 
-/* One of the outputs of forward, see `head_info`. Its rows are tokens [B,T] (per_token) or sequences [B]. */
+/* One of the outputs of forward, see `head_info`. Its rows are tokens [B,T] (per_token) or sequences [B]; of a head on
+   the encoder of an encoder-decoder (source) they are source tokens [B,S], or sequences of those. */
 typedef struct {
   size_t size;
   const char *name;            /* of [head.NAME]; "" for the only one */
@@ -181,6 +182,7 @@ typedef struct {
   int32_t per_token;
   int64_t out_width, ignore_index;
   double loss_weight;          /* its share of the whole loss */
+  int32_t source;
 } tc_head;
 
 /* The training state besides the blocks. set_state takes seed, call, step_count and divisor. */

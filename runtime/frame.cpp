@@ -130,7 +130,8 @@ void bind_frame(const ModelDesc& model, const Frame& frame, char* memory, const 
   for (int32_t head = 0; head < model.head_count; ++head) {
     const Role role = head_role(RoleWeights, head);
     if (frame.held[role] < 0 || inputs.roles[role]) continue;
-    write_ones(model, memory + frame.held[role], model.heads[head].per_token ? s.B * s.T : s.B);
+    const HeadDesc& desc = model.heads[head];
+    write_ones(model, memory + frame.held[role], s.B * (!desc.per_token ? 1 : desc.source ? s.S : s.T));
   }
   const struct {
     Role role;

@@ -34,6 +34,7 @@ class HeadCheck {
   tc_status class_target(int64_t row) const;
   tc_status number_targets(int64_t row) const;
   tc_status weight(int64_t row) const;
+  int64_t tokens() const { return desc_.source ? in_.sizes.S : in_.sizes.T; }
   const void* given(Role role) const { return in_.roles[head_role(role, head_)]; }
   /// "2,4" of tokens, "2" of sequences.
   struct Index {
@@ -63,7 +64,7 @@ tc_status HeadCheck::take(Role role, const char* name, const void* const* arrays
 HeadCheck::Index HeadCheck::index(int64_t row) const {
   Index index;
   if (desc_.per_token) {
-    snprintf(index.text, sizeof index.text, "%lld,%lld", Long{row / in_.sizes.T}, Long{row % in_.sizes.T});
+    snprintf(index.text, sizeof index.text, "%lld,%lld", Long{row / tokens()}, Long{row % tokens()});
   } else {
     snprintf(index.text, sizeof index.text, "%lld", Long{row});
   }
@@ -72,10 +73,10 @@ HeadCheck::Index HeadCheck::index(int64_t row) const {
 
 /// A token, or a sequence that has one.
 bool HeadCheck::is_real(int64_t row) const {
-  const int64_t T = in_.sizes.T;
-  if (desc_.per_token) return in_.real(row / T, row % T, false);
-  for (int64_t t = 0; t < T; ++t) {
-    if (in_.real(row, t, false)) return true;
+  const bool source = desc_.source != 0;
+  if (desc_.per_token) return in_.real(row / tokens(), row % tokens(), source);
+  for (int64_t t = 0; t < tokens(); ++t) {
+    if (in_.real(row, t, source)) return true;
   }
   return false;
 }
@@ -125,7 +126,7 @@ tc_status HeadCheck::run(const tc_batch& batch) {
   tc_status status = take(RoleTargets, "targets", batch.targets, true);
   if (status == TC_OK) status = take(RoleWeights, "weights", batch.weights, false);
   if (status != TC_OK || !given(RoleTargets)) return status;
-  const int64_t rows = desc_.per_token ? in_.sizes.B * in_.sizes.T : in_.sizes.B;
+  const int64_t rows = desc_.per_token ? in_.sizes.B * tokens() : in_.sizes.B;
   for (int64_t r = 0; status == TC_OK && r < rows; ++r) status = row(r);
   return status;
 }

@@ -118,7 +118,7 @@ struct HeadDesc {
   const char* name;    // of [head.NAME]; "" the only one, of [head]
   int32_t type, loss;
   int32_t per_token;   // 1: rows are tokens; 0: sequences
-  int32_t reserved;
+  int32_t source;      // 1: of the source's tokens [B,S]
   int64_t out_width, ignore_index;
   double loss_weight;
 };

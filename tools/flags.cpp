@@ -185,10 +185,8 @@ bool known_pass(Parser& p, const std::string& flag, const std::string& name,
 bool read_disable(Parser& p, const std::string& value) {
   for (const std::string& name : split(value, ',')) {
     if (!known_pass(p, "--disable", name, {"reuse-memory"})) return false;
-    for (const passes::Pass& pass : passes::all_passes()) {
-      if (pass.name == name && pass.mandatory)
-        return p.fail("--disable: the pass '" + name + "' is mandatory");
-    }
+    if (name != "reuse-memory" && !passes::can_be_disabled(name))
+      return p.fail("--disable: the pass '" + name + "' is mandatory");
     p.options.passes.disabled.push_back(name);
   }
   return true;

@@ -67,7 +67,7 @@ void Verification::run() {
   if (has_gradients("vjp")) vjp("vjp", false);
   if (has("train") || has("vjp")) finite_differences();
   if (has("step") && (has("train") || has_gradients("vjp"))) step();
-  if (has("decode")) decode();
+  if (has("decode") && !tokens_depend_on_others()) decode();
   threads();
 }
 

@@ -72,6 +72,7 @@ class Verification {
   void finite_differences();
   std::vector<const ir::Parameter*> parameters_to_differentiate() const;
   void decode();
+  bool tokens_depend_on_others() const;
   void threads();
   struct Results;
   Results results_with(int threads);

@@ -16,6 +16,12 @@ namespace tfc::tools {
 using ir::Space;
 using ir::Symbol;
 
+namespace {
+constexpr double kStep = 1e-5;               // of differences; small: relu has a kink
+constexpr double kDifferencesAgree = 1e-4;   // relative
+constexpr double kRounding = 2e-16 / kStep;  // of a difference, times the objective
+}  // namespace
+
 /// What vjp differentiates, or the mean loss, at the interpreter's present parameters.
 double Verification::objective() {
   if (has("train")) {  // with dropout the loss that was differentiated is in train alone
@@ -42,7 +48,7 @@ double Verification::slope_along(const std::vector<double>& direction, const ir:
     interpreter_.write(Space::Params, parameter.name, moved);
     return objective();
   };
-  const double h = 1e-5;  // small: relu has a kink
+  const double h = kStep;
   const double slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
   interpreter_.write(Space::Params, parameter.name, before);
   return slope;
@@ -51,9 +57,11 @@ double Verification::slope_along(const std::vector<double>& direction, const ir:
 void Verification::finite_differences() {
   const std::vector<double> gradients = has("train") ? train_gradients_ : interpreter_.block(Space::Grads);
   const std::vector<const ir::Parameter*> chosen = parameters_to_differentiate();
-  const double floor = std::max(1e-3 * greatest_magnitude(gradients), 1e-12);
   Random random(11);
   share_dropout(has("train"));
+  // Below it differences are rounding: the weights of adapters hardly move a loss at the start.
+  const double rounding = kRounding * std::abs(objective()) / kDifferencesAgree;
+  const double floor = std::max({1e-3 * greatest_magnitude(gradients), rounding, 1e-12});
   for (const ir::Parameter* parameter : chosen) {
     std::vector<double> direction(static_cast<size_t>(parameter->elements()));
     double squares = 0, along = 0;
@@ -67,7 +75,7 @@ void Verification::finite_differences() {
     }
     const double slope = slope_along(direction, *parameter);
     const double scale = std::max({std::abs(along), std::abs(slope), floor});
-    add("finite differences", parameter->name, std::abs(slope - along) / scale, 1e-4);
+    add("finite differences", parameter->name, std::abs(slope - along) / scale, kDifferencesAgree);
   }
   differences_note =
       std::to_string(chosen.size()) + " of " + std::to_string(joint_.parameters.size()) + " parameters";
@@ -86,6 +94,16 @@ std::vector<const ir::Parameter*> Verification::parameters_to_differentiate() co
     if (!parameter.frozen) chosen.push_back(&parameter);
   }
   return chosen;
+}
+
+/// Does an expert's capacity make what a token gives depend on the others of its call?
+bool Verification::tokens_depend_on_others() const {
+  const ir::Graph& decode = graph("decode");
+  for (const ir::NodeId id : decode.nodes()) {
+    const ir::Node& node = decode.node(id);
+    if (node.op == ir::OpKind::Route && node.attributes.real("capacity") > 0) return true;
+  }
+  return false;
 }
 
 /// Two splits of the tokens through the cache against one forward without padding.

@@ -114,13 +114,14 @@ llvm::Function* emit_balance_grad(KernelBuilder& k, const ir::KernelSpec& spec) 
   return k.finish();
 }
 
-/// add_balance {losses}   slots: out, sum, count, losses one by one; all f64. One task.
+/// add_balance {losses, share}   slots: out, sum, count, losses one by one; all f64. One task.
 llvm::Function* emit_add_balance(KernelBuilder& k, const ir::KernelSpec& spec) {
   const auto scalar = [&](int slot) { return k.load(k.pointer(slot, DType::F64)); };
   k.for_tasks([&](Val) {
     Val sum = k.constant(DType::F64, 0.0);
     for (int i = 0; i < static_cast<int>(spec.attributes.integer("losses")); ++i) sum = sum + scalar(3 + i);
-    k.store(k.pointer(0, DType::F64), k.index(0), scalar(1) + scalar(2) * sum);
+    const Val count = scalar(2) / k.constant(DType::F64, spec.attributes.real("share"));
+    k.store(k.pointer(0, DType::F64), k.index(0), scalar(1) + count * sum);
   });
   return k.finish();
 }

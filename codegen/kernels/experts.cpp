@@ -2,6 +2,7 @@
 // The experts' products are those of product.cpp. A row by expert belongs to one choice of one token, so that
 // tasks of tokens write rows of their own. A token that is not routed, or a choice that no expert takes, has
 // the number -1.
+#include "codegen/dropout.h"
 #include "codegen/kernels/kernels.h"
 #include "codegen/math.h"
 
@@ -204,6 +205,30 @@ llvm::Function* emit_dispatch(KernelBuilder& k, const ir::KernelSpec& spec) {
   return k.finish();
 }
 
+/// expert_keys {experts = X, top_k = J, width = 3, chunk}
+/// slots: rows, out i32[rows*J,3], keys i32[rows,3], experts, positions, starts
+llvm::Function* emit_expert_keys(KernelBuilder& k, const ir::KernelSpec& spec) {
+  Tokens t(k, spec);
+  const Dropout dropout(k, 0);
+  const Ptr out = k.pointer(1, DType::I32), keys = k.pointer(2, DType::I32), experts = k.pointer(3, DType::I32),
+            positions = k.pointer(4, DType::I32);
+  k.for_tasks([&](Val task) {
+    t.for_rows(task, k.integer(0), [&](Val row) {
+      k.loop("choice", k.index(t.J), [&](Val j) {
+        const Val choice = row * t.J + j, place = t.number(positions, choice);
+        k.if_(place >= 0, [&] {
+          const DropoutRow own = dropout.row(keys, row, dropout.stream(k.index(0), t.number(experts, choice)));
+          k.store(out, place * 3, own.first);
+          k.store(out, place * 3 + 1, own.second);
+          k.store(out, place * 3 + 2, k.load(keys, row * 3 + 2));
+        });
+      });
+    });
+    t.zero_rest(task, k.integer(0), k.pointer(5, DType::I32), out, k.index(3));
+  });
+  return k.finish();
+}
+
 /// combine {top_k = J, width, chunk}
 /// slots: rows, out, stride of out, x, stride of x, positions, weights (or null: ones)
 llvm::Function* emit_combine(KernelBuilder& k, const ir::KernelSpec& spec) {
@@ -264,6 +289,7 @@ llvm::Function* emit_combine_grad(KernelBuilder& k, const ir::KernelSpec& spec) 
 std::vector<KernelFamily> expert_kernels() {
   return {{"route", emit_route},           {"route_places", emit_route_places},
           {"route_grad", emit_route_grad}, {"dispatch", emit_dispatch},
+          {"expert_keys", emit_expert_keys},
           {"combine", emit_combine},       {"combine_grad", emit_combine_grad}};
 }
 

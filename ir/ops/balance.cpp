@@ -63,7 +63,7 @@ void eval_BalanceGrad(const EvalContext& c) {
   }
 }
 
-// add_balance (sum f64[], count f64[], balance f64[]...) -> f64[]
+// add_balance (sum f64[], count f64[], balance f64[]...) {share} -> f64[]
 void infer_AddBalance(InferContext& c) {
   for (uint32_t slot = 0; slot < c.operands.size(); ++slot)
     if (!need_type(c, slot, "a loss", scalar_f64())) return;
@@ -73,11 +73,11 @@ void infer_AddBalance(InferContext& c) {
 void eval_AddBalance(const EvalContext& c) {
   double balance = 0;
   for (uint32_t slot = 2; slot < c.operands.size(); ++slot) balance += need(c, slot)[0];
-  c.results[0][0] = need(c, 0)[0] + need(c, 1)[0] * balance;
+  c.results[0][0] = need(c, 0)[0] + need(c, 1)[0] * balance / c.attributes.real("share", 1.0);
 }
 
-// The cross entropy behind `sum` knows its own upstream. What is differentiated is the sum of all tokens'
-// losses, or their mean.
+// The loss behind `sum` knows its own upstream. What is differentiated is share times the sum of its rows' losses, or
+// times their mean.
 void gradient_AddBalance(GradientContext& c) {
   const NodeId scale = c.add(OpKind::BalanceScale, {c.operand(1), c.mean_flag()}, {}, "scale");
   for (uint32_t slot = 2; slot < c.operand_count(); ++slot) c.give(slot, {scale, 0});

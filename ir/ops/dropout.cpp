@@ -32,12 +32,39 @@ void eval_DropoutKeys(const EvalContext& c) {
 
 void gradient_DropoutKeys(GradientContext&) {}  // nothing flows into integers
 
-// dropout (x f[B,T,W], keys i32[B,T,3]) {p, place} -> same
+// expert_keys (keys i32[B,T,3], experts i32[B,T,J], positions i32[B,T,J], starts i32[X+1]) -> i32[B,T,J,3]
+void infer_ExpertKeys(InferContext& c) {
+  if (!need(c, 1, "experts", DType::I32, 3, 3) || !need(c, 3, "starts", DType::I32, 1, 1)) return;
+  const Type& experts = *c.operands[1];
+  const Dim B = experts.shape[0], T = experts.shape[1], J = experts.shape[2];
+  if (!need_type(c, 0, "keys", {DType::I32, {B, T, Dim(3)}}) || !need_type(c, 2, "positions", experts)) return;
+  c.results = {{DType::I32, {B, T, J, Dim(3)}}};
+}
+
+void eval_ExpertKeys(const EvalContext& c) {
+  const Tensor &keys = need(c, 0), &experts = need(c, 1), &positions = need(c, 2);
+  for (int64_t i = 0; i < positions.elements(); ++i) {
+    if (positions[i] < 0) continue;
+    const uint64_t stream = dropout_stream(0, static_cast<uint64_t>(experts[i]));
+    const double* of_token = keys.row(i / positions.width());
+    double* key = c.results[0].row(static_cast<int64_t>(positions[i]));
+    const auto mixed = [](double bits, uint64_t half) {
+      const auto word = static_cast<uint32_t>(static_cast<int64_t>(bits)) ^ static_cast<uint32_t>(half);
+      return static_cast<double>(static_cast<int32_t>(word));
+    };
+    key[0] = mixed(of_token[0], stream);
+    key[1] = mixed(of_token[1], stream >> 32);
+    key[2] = of_token[2];
+  }
+}
+
+void gradient_ExpertKeys(GradientContext&) {}
+
+// dropout (x f[B,T,W] | f[B,T,J,W], keys i32[B,T,3] | i32[B,T,J,3]) {p, place} -> same
 void infer_Dropout(InferContext& c) {
-  if (!need(c, 0, "x", c.real, 3, 3)) return;
+  if (!need(c, 0, "x", c.real, 3, 4)) return;
   const Type& x = *c.operands[0];
-  if (!need_type(c, 1, "keys", {DType::I32, {x.shape[0], x.shape[1], Dim(3)}}) || !need_probability(c, "p"))
-    return;
+  if (!need_type(c, 1, "keys", with_dtype(with_last(x, Dim(3)), DType::I32)) || !need_probability(c, "p")) return;
   c.results = {x};
 }
 

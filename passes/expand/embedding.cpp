@@ -15,8 +15,9 @@ Value Expander::embedding(NodeId id) {
   Value x = operand(id, 0);
   if (const std::string table = set.text("table", ""); !table.empty()) {
     const int64_t vocab = set.integer("vocab");
-    if (table == tied_) tied_projection_ = set.text("projection", "");
-    const Value rows = parameter(table, {vocab, d}, initialiser_.table(vocab, d, table == tied_));
+    const auto tied = tied_.find(table);
+    if (tied != tied_.end()) tied->second = set.text("projection", "");
+    const Value rows = parameter(table, {vocab, d}, initialiser_.table(vocab, d, tied != tied_.end()));
     x = add(OpKind::Embedding, {x, rows, mask}, {{"scale", set.real("scale", 1.0)}}, name + ".tokens");
   }
   const std::string position = set.text("position", "none");

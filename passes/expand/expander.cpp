@@ -17,7 +17,7 @@ Expander::Expander(ir::Module& module, const ir::Graph& blocks)
   result.real = module.real;
   for (NodeId id : blocks.nodes()) {
     if (block(id).op != OpKind::BlockHead) continue;
-    if (const std::string tied = attributes(id).text("tied", ""); !tied.empty()) tied_ = tied;
+    if (const std::string tied = attributes(id).text("tied", ""); !tied.empty()) tied_[tied];
   }
 }
 
@@ -32,11 +32,13 @@ void Expander::run() {
     layer_ = block(id).name;
     if (block(id).op == OpKind::Input) {
       if (block(id).results[0].dtype == module_.real) input(id);
-    } else if (block(id).op == OpKind::BlockLoss) {
-      loss(id);
-    } else {
+    } else if (block(id).op != OpKind::BlockLoss) {
       values_[{id, 0}] = expand_block(id);
     }
+  }
+  for (NodeId id : order) {  // after the experts of all layers, whose balance is a part of the loss
+    place_ = block(id).place;
+    if (block(id).op == OpKind::BlockLoss) loss(id);
   }
   for (const ir::Output& output : blocks_.outputs)
     result.outputs.push_back({output.name, values_.at(output.value)});
@@ -194,8 +196,10 @@ Value Expander::dropout_keys(const ir::Type& rows) {
 }
 
 Value Expander::dropped(Value x, double p, std::string name) {
-  if (p == 0) return x;
-  const Value keys = dropout_keys(result.type(x));
+  return p == 0 ? x : dropped(x, p, std::move(name), dropout_keys(result.type(x)));
+}
+
+Value Expander::dropped(Value x, double p, std::string name, Value keys) {
   const Value kept = add(OpKind::Dropout, {x, keys}, {{"p", p}, {"place", name}}, name);
   result.edit(kept.node).attributes.set("place", result.node(kept.node).name);  // unique, as names are
   return kept;

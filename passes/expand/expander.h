@@ -39,6 +39,7 @@ class Expander {
   ir::Value head(ir::NodeId id);
   ir::Value transformed(ir::NodeId id, ir::Value x);
   void loss(ir::NodeId id);
+  bool brings_balance(ir::NodeId loss) const;
   void input(ir::NodeId id);
   ir::Value expand_block(ir::NodeId id);
 
@@ -73,6 +74,7 @@ class Expander {
   ir::Value masked(ir::Value x, ir::Value mask, std::string name);
   /// The elements of x that dropout leaves; x itself where p is 0. The name is the place that its draws depend on.
   ir::Value dropped(ir::Value x, double p, std::string name);
+  ir::Value dropped(ir::Value x, double p, std::string name, ir::Value keys);
   ir::Value dropout_keys(const ir::Type& rows);
   /// u8[B]: rows that have a token; invalid without a mask.
   ir::Value any_real(ir::Value mask, std::string name);
@@ -97,8 +99,7 @@ class Expander {
   };
   std::map<ir::NodeId, Head> heads_;                        // what the loss needs of a head, by block
   std::vector<ir::Value> balances_;                         // balancing losses of the experts
-  std::string tied_;                                        // table that is also an output projection, or ""
-  std::string tied_projection_;                             // what makes the rows of that table D wide, or ""
+  std::map<std::string, std::string> tied_;  // tables that are also output projections -> what makes their rows D wide, or ""
   ir::Place place_;                                         // of the block in work
   std::string shared_, layer_;                              // and where its parameters and its nodes are, if apart
 };

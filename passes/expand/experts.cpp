@@ -52,6 +52,11 @@ Value Expander::experts(NodeId id) {
   } else {
     inner = add(OpKind::Activation, {inner}, {{"kind", activation}}, name + ".act");
   }
+  if (const double p = set.real("dropout", 0.0); p > 0) {
+    const Value keys = dropout_keys(result.type(x));
+    inner = dropped(inner, p, prefix + ".dropout",
+                    add(OpKind::ExpertKeys, {keys, chosen, positions, starts}, {}, prefix + ".dropout_keys"));
+  }
   const Value down = add(OpKind::ExpertLinear, {inner, down_weight, down_bias, starts}, {}, name + ".down");
   return add(OpKind::Combine, {down, positions, starts, weights}, {}, prefix);
 }

@@ -20,9 +20,8 @@ Value Expander::head(NodeId id) {
   Head& parts = heads_[id];
   parts.hidden = type == "mlm" ? transformed(id, x) : x;
   // A table of factors: what counts as a token's vector is its row times the projection, both ways.
-  if (!tied.empty() && !tied_projection_.empty())
-    parts.hidden =
-        add(OpKind::LinearDx, {parts.hidden, existing(tied_projection_ + ".weight")}, {}, prefix + ".narrowed");
+  if (const std::string projection = tied.empty() ? "" : tied_.at(tied); !projection.empty())
+    parts.hidden = add(OpKind::LinearDx, {parts.hidden, existing(projection + ".weight")}, {}, prefix + ".narrowed");
   parts.mask = mask;
   if (!pool.empty()) {
     parts.hidden = add(OpKind::Pool, {x, mask}, {{"kind", pool}}, prefix + ".pool");
@@ -60,11 +59,23 @@ void Expander::loss(NodeId id) {
   if (operand(id, 2).valid()) operands.push_back(operand(id, 2));
   const Value sum = add(OpKind::LinearLoss, operands, std::move(settings), block(id).name);
   const Value count{sum.node, 1};
+  values_[{id, 0}] = sum;
+  values_[{id, 1}] = count;
+  if (balances_.empty() || !brings_balance(id)) return;
   std::vector<Value> all = {sum, count};
   all.insert(all.end(), balances_.begin(), balances_.end());
-  values_[{id, 0}] =
-      balances_.empty() ? sum : add(OpKind::AddBalance, all, {}, block(id).name + ".balanced");
-  values_[{id, 1}] = count;
+  ir::Attributes share;
+  if (set.has("share")) share.set("share", set.real("share"));
+  values_[{id, 0}] = add(OpKind::AddBalance, all, std::move(share), block(id).name + ".balanced");
+}
+
+/// Of several heads the first whose loss counts brings the experts' balance into the whole loss.
+bool Expander::brings_balance(NodeId loss) const {
+  for (const ir::Output& output : blocks_.outputs) {
+    const NodeId id = output.value.node;
+    if (block(id).op == OpKind::BlockLoss && attributes(id).real("share", 1.0) > 0) return id == loss;
+  }
+  return false;
 }
 
 }  // namespace tfc::passes

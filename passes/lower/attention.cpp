@@ -87,7 +87,7 @@ void lower_Attention(Lowering& l) {
   const Type &q_type = l.type(l.operand(0)), &k_type = l.type(l.operand(1));
   const Dim B = q_type.shape[0], T = q_type.shape[1], S = k_type.shape[1];
   const Location q = l.locate(l.operand(0)), k = l.locate(l.operand(1)), v = l.locate(l.operand(2)),
-                 o = l.locate(l.result(0));
+                 o = written(l, l.result(0));
   const Value mask = l.operand(3), offsets = l.operand(4);
   Attributes attributes = attention_settings(l, mask.valid());
   attributes.set("offsets", offsets.valid());

@@ -86,6 +86,16 @@ void lower_Dispatch(Lowering& l) {
                      0, choices.elements() * Dim(2 * x.width)));
 }
 
+void lower_ExpertKeys(Lowering& l) {
+  const Type& choices = l.type(l.operand(1));
+  TokenCall call(choices, experts_of(l, 3), 3 * static_width(choices));
+  call.attributes.set("width", int64_t{3});
+  l.call(kernel_call(l, "expert_keys", call.attributes, call.tasks(),
+                     {integer(call.tokens), l.pointer(l.result()), l.pointer(l.operand(0)), l.pointer(l.operand(1)),
+                      l.pointer(l.operand(2)), l.pointer(l.operand(3))},
+                     choices.elements() * Dim(6), choices.elements() * Dim(6)));
+}
+
 void lower_Combine(Lowering& l) {
   const Location out = l.locate(l.result()), x = l.locate(l.operand(0));
   const Type& choices = l.type(l.operand(1));
@@ -191,7 +201,7 @@ void lower_AddBalance(Lowering& l) {
   std::vector<Arg> args = {l.pointer(l.result())};
   for (Value operand : l.graph().operands(l.id())) args.push_back(l.pointer(operand));
   const auto losses = static_cast<int64_t>(args.size()) - 3;
-  l.call(kernel_call(l, "add_balance", {{"losses", losses}}, 1, std::move(args), losses, losses));
+  l.call(kernel_call(l, "add_balance", {{"losses", losses}, {"share", l.attributes().real("share", 1.0)}}, 1, std::move(args), losses, losses));
 }
 
 void lower_BalanceScale(Lowering& l) {

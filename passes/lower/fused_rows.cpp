@@ -59,7 +59,6 @@ void lower_residual_norm(Lowering& l, const FusedBody& body) {
   call.type = body.graph.type({norm, 0});
   call.eps = body.graph.node(norm).attributes.real("eps");
   call.scale = body.graph.node(sum).attributes.real("scale");
-  call.y = l.locate(l.result(0));
   call.x = l.locate(body.outer_operand(sum, 0));
   for (uint32_t slot = 1; slot < body.graph.operand_count(sum); ++slot) {
     call.added.push_back(added_term(l, body, sum, slot));
@@ -70,8 +69,6 @@ void lower_residual_norm(Lowering& l, const FusedBody& body) {
   call.rstd = l.pointer(body.outer_result({norm, centred ? 2u : 1u}));
   call.real = l.real_rows(l.result(0));
   call.sum = l.locate(body.outer_result({sum, 0}));
-  if (call.sum.pointer.index < 0)
-    call.sum = call.y;  // nobody else reads it: the norm overwrites it row by row
   call_norm(l, call);
 }
 

@@ -21,7 +21,6 @@ void lower_norm(Lowering& l, const std::string& kind, uint32_t rstd_result) {
   call.kind = kind;
   call.type = l.type(l.operand(0));
   call.eps = l.attributes().real("eps");
-  call.y = l.locate(l.result());
   call.x = l.locate(l.operand(0));
   call.gamma = l.pointer(l.operand(1));
   call.beta = l.pointer(kind == "layer" ? l.operand(2) : Value{});
@@ -61,10 +60,8 @@ void call_norm(Lowering& l, const NormCall& call) {
   const int64_t D = static_width(call.type), chunk = std::max<int64_t>(1, rows_per_task(D));
   const int64_t added = static_cast<int64_t>(call.added.size());
   const Dim rows = call.type.rows(), elements = call.type.elements();
-  Location y = call.y;
-  if (y.pointer.index < 0) {  // read by nobody, as a last norm's in vjp: the kernel still writes it
-    y = {l.temporary("unread", ir::dtype_bytes(l.module().real) * elements), D, D};
-  }
+  const Location y = written(l, l.result());  // of a last norm in vjp nobody may read it
+  const Location& sum = call.sum.pointer.index < 0 ? y : call.sum;  // the norm overwrites it row by row
   Attributes settings{{"kind", call.kind},
                       {"width", D},
                       {"eps", call.eps},
@@ -75,8 +72,8 @@ void call_norm(Lowering& l, const NormCall& call) {
   if (added > 0) {
     settings.set("added", added);
     settings.set("scale", call.scale);
-    args.push_back(call.sum.pointer);
-    args.push_back(Lowering::integer(call.sum.stride));
+    args.push_back(sum.pointer);
+    args.push_back(Lowering::integer(sum.stride));
     for (const NormCall::Term& term : call.added) {
       args.push_back(term.rows.pointer);
       args.push_back(Lowering::integer(term.rows.stride));

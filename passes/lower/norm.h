@@ -15,19 +15,19 @@ inline constexpr int64_t kPartialRows = 32;
 void sum_partials(Lowering& l, ir::Value gradient, ir::Arg partials, const ir::Dim& count, int64_t D,
                   int64_t stride);
 
-/// y = norm(x), or with `added` terms: sum = x + scale * (their sum), y = norm(sum).
+/// y = norm(x), or with `added` terms: sum = x + scale * (their sum), y = norm(sum). The node's first result is y.
 struct NormCall {
   std::string kind;  // layer | rms
   ir::Type type;     // of x
   double eps = 0;
-  Location y, x;
+  Location x;
   ir::Arg gamma, beta, mean, rstd;  // null pointers where absent
   struct Term {
     Location rows;
     std::optional<DropoutCall> dropout;
   };
   std::vector<Term> added;
-  Location sum;
+  Location sum;  // a null pointer where nobody but the norm reads it
   double scale = 1.0;
   ir::Arg real{ir::Arg::Kind::Pointer, ir::Space::Workspace, -1, {}};  // u8: rows to make, see Lowering::real_rows
 };

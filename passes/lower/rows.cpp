@@ -4,6 +4,12 @@
 
 namespace tfc::passes {
 
+Location written(Lowering& l, ir::Value result) {
+  if (l.used(result)) return l.locate(result);
+  const int64_t width = static_width(l.type(result));
+  return {l.temporary("unread", l.type(result).bytes()), width, width};
+}
+
 int64_t static_width(const ir::Type& type) {
   const auto width = type.width().constant();
   TFC_CHECK(width, "a kernel needs rows of fixed width, not " + type.text());

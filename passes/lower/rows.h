@@ -15,6 +15,9 @@ inline int64_t rows_per_task(int64_t width) {
   return width >= kChunkElements ? 1 : kChunkElements / std::max<int64_t>(width, 1);
 }
 
+/// Memory of a result that a kernel writes whether anybody reads it or not.
+Location written(Lowering& l, ir::Value result);
+
 /// The last dimension, which kernels want as a number.
 int64_t static_width(const ir::Type& type);
 

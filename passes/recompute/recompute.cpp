@@ -99,6 +99,7 @@ class Recomputation {
       }
     }
     graph_.erase_unreachable();
+    leave_by_products_to_copies();
     for (const auto& [what, copy] : copies_) result.copies.push_back(copy);
     std::sort(result.copies.begin(), result.copies.end());
     result.bytes_less = before - bytes_of(used_);
@@ -156,6 +157,27 @@ class Recomputation {
     node.late = true;
     copies_[key] = graph_.add_node(std::move(node), operands);
     return {copies_[key], value.result};
+  }
+
+  /// Nobody may be left who wants more of a forward node than its by-products, as of a last layer in vjp: then
+  /// its copy gives these too, and the forward does not run it. Readers first, so that whole layers go.
+  void leave_by_products_to_copies() {
+    std::map<NodeId, NodeId> copy_of;
+    for (const auto& [what, copy] : copies_) copy_of[what.first] = copy;
+    const std::vector<NodeId> order = ir::topological_order(graph_);
+    for (auto id = order.rbegin(); id != order.rend(); ++id) {
+      const auto copy = copy_of.find(*id);
+      if (copy != copy_of.end() && graph_.uses({*id, 0}).empty()) {
+        const auto results = static_cast<uint32_t>(graph_.node(*id).results.size());
+        for (uint32_t i = 1; i < results; ++i) graph_.replace_uses({*id, i}, {copy->second, i});
+      }
+      if (!graph_.node(*id).late && !halves_.is_backward[id->index] && is_unused(*id)) graph_.erase(*id);
+    }
+  }
+
+  bool is_unused(NodeId id) const {
+    const auto is_of = [&](const ir::Output& output) { return output.value.node == id; };
+    return graph_.users(id).empty() && std::none_of(graph_.outputs.begin(), graph_.outputs.end(), is_of);
   }
 
   /// Memory of the node's results at the point; a view costs what it is a view of.

@@ -97,6 +97,16 @@ TEST_P(Experts, RouteGradient) {
   expect_as_interpreted(c, 1e-5, 1e-13);
 }
 
+/// The words that dropout draws from, sorted as the rows are.
+TEST_P(Experts, KeysOfDropout) {
+  const std::vector<Tensor> to = routed(routing());
+  std::vector<double> words;
+  for (int64_t i = 0; i < routing().B * routing().T; ++i)
+    for (const int64_t word : {1664525 * i + 1013904223, -22695477 * i, i % 3}) words.push_back(static_cast<int32_t>(word));
+  const Tensor keys = integer_tensor(DType::I32, {routing().B, routing().T, 3}, words);
+  expect_as_interpreted({OpKind::ExpertKeys, {keys, to[1], to[2], to[3]}}, 0, 0);
+}
+
 TEST_P(Experts, ToExpertsAndBack) {
   const std::vector<Tensor> to = routed(routing());
   const int64_t tokens = routing().B * routing().T;

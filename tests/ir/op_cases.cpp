@@ -43,10 +43,14 @@ Tensor dropout_keys(std::vector<int64_t> shape) {
 std::vector<OpCase> dropout_cases(OpKind op) {
   if (op == OpKind::DropoutKeys)
     return {{op, {ids({5}, {-3, 7, 1, -2, 1})}, {{"batch", Dim(2)}, {"tokens", Dim(3)}}}};
+  if (op == OpKind::ExpertKeys)  // two experts; the last token is not routed, one choice has no row
+    return {{op, {dropout_keys({1, 3}), ids({1, 3, 2}, {1, 0, 0, 1, -1, -1}), ids({1, 3, 2}, {2, 0, 1, -1, -1, -1}),
+                  ids({3}, {0, 2, 3})}}};
   std::vector<OpCase> cases;
   if (op != OpKind::Dropout) return cases;
   for (const double p : {0.1, 0.5, 1.0})
     cases.push_back({op, {real({2, 3, 7}), dropout_keys({2, 3})}, {{"p", p}, {"place", std::string("here")}}});
+  cases.push_back({op, {real({2, 1, 2, 5}), dropout_keys({2, 1, 2})}, {{"p", 0.5}, {"place", std::string("here")}}});
   return cases;
 }
 

@@ -73,6 +73,34 @@ pool = "mean"
 [train]
 freeze = ["embedding"]
 )"},
+      {"dropout_in_experts", 2, 9, 0, R"(
+[model]
+kind = "decoder"
+d_model = 17
+layers = 2
+heads = 1
+d_ff = 33
+vocab = 19
+max_seq = 9
+dropout = 0.2
+[ffn]
+activation = "swiglu"
+dropout = 0.5
+moe = { experts = 4, top_k = 2, renormalize = false, aux_loss = 0.1, capacity = 0.9 }
+)"},
+      {"dropout_in_plain_experts", 3, 7, 0, R"(
+[model]
+kind = "encoder"
+d_model = 18
+layers = 2
+heads = 2
+d_ff = 15
+[ffn]
+dropout = 0.4
+moe = { experts = 3, top_k = 3 }
+[train]
+recompute = "all"
+)"},
       {"dropout_parallel", 2, 9, 0, R"(
 [model]
 kind = "decoder"

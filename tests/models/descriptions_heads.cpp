@@ -202,6 +202,55 @@ loss_weight = 3.0
 type = "regression"
 from = "decoder.layers.0"
 )"},
+      {"heads_on_the_encoder", 3, 5, 4, R"(
+[model]
+kind = "encoder-decoder"
+d_model = 12
+encoder_layers = 2
+decoder_layers = 1
+heads = 3
+vocab = 11
+src_vocab = 13
+max_seq = 9
+[embedding]
+dim = 5
+[head.masked]
+type = "mlm"
+from = "encoder.layers.-1"
+[head.words]
+type = "lm"
+[head.topic]
+type = "classifier"
+classes = 3
+from = "encoder.layers.0"
+pool = "mean"
+loss_weight = 0.5
+[head.tags]
+type = "token_classifier"
+classes = 2
+from = "encoder.layers.0"
+loss = "binary_cross_entropy"
+[inputs]
+weights = true
+)"},
+      // What the source's tokens are tied to is its own table.
+      {"source_words_alone", 2, 3, 7, R"(
+[model]
+kind = "encoder-decoder"
+d_model = 9
+encoder_layers = 1
+decoder_layers = 1
+heads = 3
+vocab = 11
+max_seq = 9
+[head.same]
+type = "lm"
+from = "encoder.layers.0"
+[head.score]
+type = "regression"
+[inputs]
+lengths = true
+)"},
   };
 }
 

@@ -123,6 +123,58 @@ moe = { experts = 4, aux_loss = 0.01 }
 [train]
 recompute = "all"
 )"},
+      // Of a call with fewer tokens an expert takes fewer: decoding is another thing then.
+      {"capacity_of_a_decoder", 2, 9, 0, R"(
+[model]
+kind = "decoder"
+d_model = 16
+layers = 2
+heads = 2
+d_ff = 15
+vocab = 13
+max_seq = 9
+[ffn]
+moe = { experts = 3, top_k = 1, renormalize = false, capacity = 0.7 }
+)"},
+      // The balance is a part of the first loss that counts, wherever its head stands.
+      {"balance_beside_heads", 3, 7, 0, R"(
+[model]
+kind = "decoder"
+d_model = 17
+layers = 3
+heads = 1
+d_ff = 15
+vocab = 13
+max_seq = 9
+[ffn]
+moe = { experts = 3, top_k = 1, renormalize = false, aux_loss = 0.1 }
+[head.silent]
+type = "classifier"
+classes = 3
+loss_weight = 0.0
+[head.score]
+type = "regression"
+from = "layers.0"
+loss_weight = 0.5
+[head.next]
+type = "lm"
+)"},
+      {"balance_of_a_named_head", 2, 7, 0, R"(
+[model]
+kind = "decoder"
+d_model = 18
+layers = 2
+heads = 3
+vocab = 13
+max_seq = 9
+[ffn]
+moe = { experts = 4, aux_loss = 0.2 }
+[head.next]
+type = "lm"
+loss_weight = 3.0
+[inputs]
+weights = true
+)"},
   };
 }
 

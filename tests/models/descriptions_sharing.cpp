@@ -26,6 +26,26 @@ placement = "post"
 type = "classifier"
 classes = 3
 )"},
+      {"mlm_of_narrow_tables", 2, 7, 0, R"(
+[model]
+kind = "encoder"
+d_model = 18
+layers = 2
+heads = 2
+vocab = 17
+max_seq = 9
+pattern = ["albert"]
+[block.albert]
+shared = true
+[embedding]
+dim = 5
+types = 2
+norm = true
+[norm]
+placement = "post"
+[head]
+type = "mlm"
+)"},
       {"shared_in_turns", 2, 15, 0, R"(
 [model]
 kind = "decoder"
@@ -61,7 +81,7 @@ d_ff = 17
 vocab = 17
 src_vocab = 13
 max_seq = 9
-encoder_pattern = ["one"]
+pattern = ["one"]
 [embedding]
 dim = 5
 norm = true
@@ -69,6 +89,50 @@ norm = true
 shared = true
 [train]
 freeze = ["encoder.blocks.one"]
+)"},
+      {"shared_pair_in_turns", 2, 7, 5, R"(
+[model]
+kind = "encoder-decoder"
+d_model = 17
+encoder_layers = 1
+decoder_layers = 5
+heads = 2
+head_dim = 4
+vocab = 15
+max_seq = 9
+dropout = 0.2
+decoder_pattern = ["a", "b"]
+[position]
+type = "rope"
+[block.a]
+shared = true
+attention = { kv_heads = 1 }
+[block.b]
+shared = true
+nodes = [
+  { id = "norm", op = "norm", in = "x" },
+  { id = "own", op = "attention", in = "norm" },
+  { id = "first", op = "attention", in = "norm", source = "memory" },
+  { id = "second", op = "attention", in = "own", source = "memory", qkv_bias = false },
+  { id = "ffn", op = "ffn", in = "second", activation = "swiglu" },
+  { id = "out", op = "residual", in = ["x", "first", "ffn"] },
+]
+[train]
+init = "torch"
+lora = { rank = 2, targets = ["k", "ffn.gate"] }
+)"},
+      {"shared_memory_input", 2, 5, 3, R"(
+[model]
+kind = "encoder-decoder"
+d_model = 9
+encoder_layers = 0
+decoder_layers = 3
+heads = 3
+pattern = ["one"]
+[block.one]
+shared = true
+[train]
+recompute = "all"
 )"},
       {"layer_scale_sandwich", 1, 17, 0, R"(
 [model]

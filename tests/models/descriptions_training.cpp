@@ -75,6 +75,32 @@ activation = "swiglu"
 [train]
 recompute = "all"
 )"},
+      // Of the last layer vjp needs the log-sums alone: nobody reads what its attention or norm makes.
+      {"again_ends_with_attention", 2, 7, 0, R"(
+[model]
+kind = "decoder"
+d_model = 18
+layers = 2
+heads = 3
+pattern = ["bare"]
+[norm]
+final = false
+[block.bare]
+nodes = [ { id = "attn", op = "attention", in = "x" } ]
+[train]
+recompute = "all"
+)"},
+      {"again_ends_with_norm", 2, 7, 0, R"(
+[model]
+kind = "encoder"
+d_model = 17
+layers = 2
+heads = 1
+[norm]
+placement = "post"
+[train]
+recompute = "all"
+)"},
       {"again_pair", 2, 7, 9, R"(
 [model]
 kind = "encoder-decoder"

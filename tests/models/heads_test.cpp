@@ -85,6 +85,18 @@ TEST_F(HeadsOfAModel, AreDescribed) {
   EXPECT_EQ(session_.info.out_width, 17);
 }
 
+TEST(HeadsOfAPair, SayWhoseTokensTheirRowsAre) {
+  const Compiled compiled = compile(case_named("heads_on_the_encoder").text, {});
+  std::vector<std::pair<int32_t, int32_t>> rows;  // per_token, source
+  for (int32_t i = 0; i < 4; ++i) {
+    tc_head head{};
+    head.size = sizeof head;
+    ASSERT_EQ(compiled.api().head_info(i, &head), TC_OK);
+    rows.emplace_back(head.per_token, head.source);
+  }
+  EXPECT_EQ(rows, (std::vector<std::pair<int32_t, int32_t>>{{1, 1}, {1, 0}, {0, 1}, {1, 1}}));
+}
+
 TEST_F(HeadsOfAModel, AreRefusedByName) {
   const void* const* targets = call_.get().targets;
   const auto id = copy<int32_t>(targets[kSecond], kB * kT, 8, 3);

@@ -46,7 +46,8 @@ const MaskedCase kCases[] = {{"gpt", kF32},
                              {"regression_weighted", kF32},
                              {"tags_weighted", kF64},
                              {"bert_pretraining", kF32},
-                             {"all_heads", kF32}};
+                             {"all_heads", kF32},
+                             {"heads_on_the_encoder", kF32}};
 
 constexpr int64_t kB = 5, kT = 5, kS = 5;
 
@@ -97,7 +98,8 @@ class Masked : public testing::TestWithParam<MaskedCase> {
 
   /// Of the output's rows: the mask; a classifier answers for the sequences that have a token.
   static ir::Tensor output_mask(const tools::Inputs& inputs, const ir::HeadFacts& head) {
-    return head.per_token ? inputs.at("mask") : row_mask(inputs.at("mask"));
+    const ir::Tensor& mask = inputs.at(head.source ? "src_mask" : "mask");
+    return head.per_token ? mask : row_mask(mask);
   }
 
   void poison_is_not_read(const char* what, tools::Inputs inputs);

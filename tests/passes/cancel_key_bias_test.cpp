@@ -42,6 +42,13 @@ TEST(CancelKeyBias, CrossAttentionToo) {
   EXPECT_GT(greatest_gradient(model, "decoder.layers.1.cross.v.bias"), 1e-6);
 }
 
+/// The key gradients of three attentions, added up before they reach the bias.
+TEST(CancelKeyBias, SharedKeysOfTheMemoryToo) {
+  const Model model{.kind = "encoder-decoder", .layers = 3, .shared = "blocks.one"};
+  EXPECT_EQ(greatest_gradient(model, "decoder.blocks.one.cross.k.bias"), 0);
+  EXPECT_GT(greatest_gradient(model, "decoder.blocks.one.cross.v.bias"), 1e-6);
+}
+
 TEST(CancelKeyBias, NotBehindARotation) {
   Model model;
   model.position = "rope";

@@ -67,7 +67,8 @@ struct Builder {
     for (const auto& [key, value] : own.entries())
       attributes.set(key, value);
     if (model.gamma != 0) attributes.set("residual.gamma", model.gamma);
-    if (!model.shared.empty()) attributes.set("weights", model.shared);
+    const std::string side = prefix.substr(0, prefix.find("layers."));
+    if (!model.shared.empty()) attributes.set("weights", side + model.shared);
     return node(OpKind::BlockLayer, prefix, {hidden(tokens)}, {x, memory, mask, memory_mask},
                 std::move(attributes));
   }

@@ -28,7 +28,7 @@ struct Model {
   bool tie = true, mask = false, bias = true, embedding_norm = false, head_bias = false;
   bool memory_input = false;  // encoder-decoder without an encoder
   double gamma = 0;           // LayerScale; 0: none
-  std::string shared = "";    // "blocks.NAME": where the parameters of all layers are
+  std::string shared = "";    // "blocks.NAME": where the parameters of all layers of a side are
 };
 
 /// The module in phase blocks, in float64.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "frontend/build_blocks.h"
+#include "frontend/load.h"
 #include "passes/models.h"
 #include "passes/plan/schedule.h"
 
@@ -115,6 +117,34 @@ TEST(ChooseRecompute, CopiesRunTheForwardsKernels) {
   const Graph& graph = module.entry("train")->graph;
   EXPECT_TRUE(graph.find("layers.0.attn.o.again+sum").valid());
   EXPECT_TRUE(graph.find("layers.0.ffn.gated.again.fused").valid());
+}
+
+/// In vjp nobody reads what the last layer makes but attention's log-sums: its copy gives these too.
+TEST(ChooseRecompute, WhatTheForwardMadeForNobodyIsGone) {
+  constexpr const char* text = R"(
+[model]
+kind = "decoder"
+d_model = 6
+layers = 2
+heads = 3
+pattern = ["bare"]
+[norm]
+final = false
+[block.bare]
+nodes = [ { id = "attn", op = "attention", in = "x" } ]
+[train]
+recompute = "all"
+)";
+  ir::Diagnostics diagnostics;
+  auto file = std::make_shared<ir::SourceFile>(ir::SourceFile{"model.toml", text});
+  const auto description = frontend::load_description(file, {}, diagnostics);
+  ASSERT_TRUE(description) << diagnostics.text();
+  Module module = frontend::build_blocks(*description, ir::DType::F64);
+  run_to(module, Phase::Joint);
+  const Graph& vjp = module.entry("vjp")->graph;
+  EXPECT_TRUE(vjp.find("layers.1.attn.again").valid());
+  EXPECT_FALSE(vjp.find("layers.1.attn").valid());
+  EXPECT_TRUE(vjp.find("layers.0.attn").valid());
 }
 
 TEST(ChooseRecompute, DumpsReadBack) {

@@ -54,6 +54,17 @@ TEST(Runner, MandatoryPassesCannotBeDisabled) {
             std::string::npos);
 }
 
+TEST(Runner, APassMayBeMandatoryInOneOfItsPlaces) {
+  Module module = blocks({});
+  Diagnostics diagnostics;
+  std::vector<PassRecord> records;
+  ASSERT_TRUE(run_pipeline(module, Phase::Joint, {.disabled = {"merge-equal-nodes"}}, diagnostics, &records));
+  std::vector<bool> ran;
+  for (const PassRecord& record : records)
+    if (record.name == "merge-equal-nodes") ran.push_back(record.ran);
+  EXPECT_EQ(ran, (std::vector<bool>{true, false}));
+}
+
 TEST(Runner, StopsAfterAPassAndAtAPhase) {
   EXPECT_EQ(compiled({}, Phase::Planned, {.stop_after = "expand"}).phase, Phase::Ops);
   for (Phase phase : {Phase::Blocks, Phase::Ops, Phase::Joint, Phase::Fused, Phase::Planned}) {

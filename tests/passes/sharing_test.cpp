@@ -46,6 +46,22 @@ TEST(SharedBlocks, OneSetOfParametersAndNodesOfTheirLayers) {
   EXPECT_EQ(train.node(sum.node).op, OpKind::State);
 }
 
+/// All layers project the memory with the same weights: once, whatever the level, and one gradient for both.
+TEST(SharedBlocks, KeysOfTheMemoryAreMadeOnce) {
+  for (const int level : {0, 1}) {
+    const Module module = compiled({.kind = "encoder-decoder", .layers = 3, .shared = "blocks.one"}, Phase::Joint,
+                                   {.optimisation = level});
+    const Graph& train = module.entry("train")->graph;
+    EXPECT_TRUE(train.find("decoder.layers.0.cross.k+v").valid()) << level;
+    for (const char* other : {"decoder.layers.1.cross.k+v", "decoder.layers.1.cross.k", "decoder.layers.1.cross.v"})
+      EXPECT_FALSE(train.find(other).valid()) << other << " at " << level;
+    const std::string name = "decoder.blocks.one.cross.k.weight+decoder.blocks.one.cross.v.weight";
+    EXPECT_TRUE(train.output("grads:" + name).valid()) << level;
+    EXPECT_FALSE(train.output("grads:decoder.blocks.one.cross.k.weight").valid()) << level;
+    EXPECT_EQ(module.entry("encode")->graph.outputs.size(), 6u) << level;  // each layer has a cache of its own
+  }
+}
+
 TEST(LayerScale, FactorsBeginAsWritten) {
   const Module module = compiled({.layers = 1, .gamma = 0.25}, Phase::Ops);
   EXPECT_EQ(names_with(module, "gamma"), " layers.0.sum1.gamma layers.0.out.gamma");

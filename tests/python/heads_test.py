@@ -50,6 +50,26 @@ type = "regression"
 [inputs]
 weights = true
 """,
+    "both_sides": """
+[model]
+kind           = "encoder-decoder"
+d_model        = 8
+encoder_layers = 2
+decoder_layers = 1
+heads          = 2
+vocab          = 13
+src_vocab      = 17
+max_seq        = 9
+[head.words]
+type = "lm"
+[head.masked]
+type = "mlm"
+from = "encoder.layers.1"
+[head.topic]
+type    = "classifier"
+classes = 4
+from    = "encoder.layers.0"
+""",
     "words": TRUNK.replace("encoder", "decoder") + """
 [head.words]
 type = "lm"
@@ -133,6 +153,33 @@ class Heads(unittest.TestCase):
             self.m.vjp({"words": np.zeros(3)}, TOKENS)
         with self.assertRaises(TypeError):
             self.m.forward(TOKENS, last=True)
+
+
+class BothSides(unittest.TestCase):
+    def test_rows_of_the_source(self):
+        m, src = both_sides.Model(seed=2), rng.integers(17, size=(4, 5))
+        outputs = m.forward(src, TOKENS)
+        self.assertEqual({name: array.shape for name, array in outputs.items()},
+                         {"words": (4, 6, 13), "masked": (4, 5, 17), "topic": (4, 4)})
+        real = np.arange(5) < np.array([[5], [3], [1], [4]])
+        targets = {"words": TOKENS, "masked": np.where(rng.random((4, 5)) < 0.7, src, -100), "topic": np.arange(4)}
+        targets["masked"][0, 0] = 16
+        log_p = m.logprobs(src, TOKENS, src_mask=real, targets=targets)
+        counts = real & (targets["masked"] != -100)
+        m.loss(src, TOKENS, src_mask=real, targets=targets)
+        self.assertAlmostEqual(m.losses["masked"], -log_p["masked"][counts].mean(), 5)
+        self.assertFalse(log_p["masked"][~counts].any())
+        targets["masked"][1, 4] = 99  # no token stands there
+        m.loss(src, TOKENS, src_mask=real, targets=targets)
+        targets["masked"][0, 1] = 17
+        with self.assertRaisesRegex(ValueError, r"targets.masked\[0,1\] is 17, expected 0 to 16"):
+            m.loss(src, TOKENS, src_mask=real, targets=targets)
+        with self.assertRaisesRegex(ValueError, r"targets.masked has shape \[4,6\], expected \[4,5\]"):
+            m.loss(src, TOKENS, targets={**targets, "masked": TOKENS})
+
+    def test_the_target_is_what_is_generated(self):
+        m, src = both_sides.Model(seed=2), rng.integers(17, size=(4, 5))
+        self.assertEqual(m.generate(src=src, bos=1, max_new=3).shape, (4, 4))
 
 
 class OneHead(unittest.TestCase):

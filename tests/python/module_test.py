@@ -18,6 +18,8 @@ COMPILER, FOLDER = None, None
 COMMON = "d_model = 16\nheads = 2\nd_ff = 20\n"
 MODELS = {
     "language": 'kind = "decoder"\nlayers = 1\nvocab = 11\nmax_seq = 8\n' + COMMON + "[inputs]\nlengths = true\n",
+    "adapted": 'kind = "decoder"\nlayers = 1\nvocab = 11\nmax_seq = 8\n' + COMMON + "[inputs]\nlengths = true\n"
+               + "[train]\nlora = { rank = 2, alpha = 4 }\n",
     "maskless": 'kind = "decoder"\nlayers = 1\nvocab = 11\n' + COMMON + '[position]\ntype = "rope"\n[inputs]\nmask = false\n',
     "padded": 'kind = "decoder"\nlayers = 1\nvocab = 11\n' + COMMON + '[position]\ntype = "rope"\n',
     "partly": 'kind = "decoder"\nlayers = 2\nvocab = 11\nmax_seq = 8\n' + COMMON

@@ -103,6 +103,31 @@ class Files(unittest.TestCase):
         self.assertTrue(np.shares_memory(view, m.params["tok_emb.weight"]))
         np.testing.assert_array_equal(view, m.params["tok_emb.weight"])
 
+    def test_adapters_are_saved_go_on_and_are_merged(self):
+        m, other = compiled("adapted").Model(seed=3), compiled("adapted").Model(seed=4)
+        m.train_step(self.tokens, targets=self.tokens)
+        m.save(self.path, optimizer=True)
+        header, _ = parts(self.path)
+        moments = {name[len("optimizer.moment1."):] for name in header if name.startswith("optimizer.moment1.")}
+        self.assertEqual(moments, {name for name in m.params if ".lora_" in name})  # nothing else is trained
+        self.assertTrue(moments)
+        other.load(self.path)
+        self.assertEqual(other.train_step(self.tokens, targets=self.tokens), m.train_step(self.tokens, targets=self.tokens))
+        for name, array in m.params.items():
+            np.testing.assert_array_equal(other.params[name], array)
+        expected = m.forward(self.tokens)
+        m.merge_lora()
+        m.save(self.path)
+        other.load(self.path)
+        np.testing.assert_array_equal(other.forward(self.tokens), m.forward(self.tokens))
+        np.testing.assert_allclose(other.forward(self.tokens), expected, atol=1e-12)
+        plain = compiled("language").Model(seed=5)  # the same without adapters takes the merged weights
+        for name in plain.params:
+            plain.params[name] = other.params[name]
+        np.testing.assert_allclose(plain.forward(self.tokens), expected, atol=1e-12)
+        plain.save(self.path)
+        self.refused(m, "it lacks 4 of this model's tensors", "lora_a", strict=False)
+
     def test_a_tied_table_may_come_twice(self):
         m = compiled("language").Model(seed=3)
         arrays = {**m.params, "head.weight": m.params["tok_emb.weight"]}

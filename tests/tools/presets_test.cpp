@@ -16,6 +16,7 @@ struct Preset {
 };
 
 const std::vector<Preset> kPresets = {
+    {"albert-base", {"total11,092,992"}},
     {"bert-base", {"total108,891,648"}},
     {"bert-large", {"total334,092,288"}},
     {"gpt2", {"total124,439,808"}},
@@ -26,6 +27,7 @@ const std::vector<Preset> kPresets = {
     {"mistral-7b", {"total7,241,732,096"}},
     {"mixtral-8x7b", {"total46,702,792,704"}},
     {"roberta-base", {"total124,055,040"}},
+    {"sentence-encoder", {"total22,565,376"}},
     {"teaching-gpt", {"total4,870,144"}},
     // 44,138,496 in the layers.
     {"transformer-base", {"encoder.layers.0-518,914,304", "decoder.layers.0-525,224,192"}},

@@ -3,11 +3,10 @@
 # -- heads ---------------------------------------------------------------------------------------------------
 
 class _Head:
-    """An output with its loss. `rows`: the letters of what has a target, tokens or sequences."""
+    """An output with its loss. `rows`: the letters of what has a target, tokens, source tokens or sequences."""
 
-    def __init__(self, name, kind, loss, per_token, width):
-        self.name, self.kind, self.loss, self.width = name, kind, loss, width
-        self.rows = "BT" if per_token else "B"
+    def __init__(self, name, kind, loss, rows, width):
+        self.name, self.kind, self.loss, self.rows, self.width = name, kind, loss, rows, width
 
     def label(self, array):
         return f"{array}.{self.name}" if self.name else array

@@ -67,6 +67,20 @@ TEST(FuseEpilogues, OrdinaryLayer) {
             (Ops{OpKind::LinearDx, OpKind::ActivationGrad}));
 }
 
+// What the backward computes again of a feed-forward, for its second weight's gradient alone, comes with the slope.
+TEST(FuseEpilogues, AnActivationComputedAgainComesWithItsSlope) {
+  const Module module = compiled({.layers = 2}, Phase::Fused);
+  const Graph& train = module.entry("train")->graph;
+  const NodeId slope = train.find("layers.0.ffn.down.dx+slope");
+  ASSERT_EQ(body_of(module, "train", "layers.0.ffn.down.dx+slope"),
+            (Ops{OpKind::LinearDx, OpKind::ActivationGrad, OpKind::Activation}));
+  EXPECT_EQ(train.node(slope).results.size(), 2u);
+  EXPECT_EQ(count(module, "train", OpKind::Activation), 0);
+  const std::vector<ir::Use> readers = train.uses({slope, 1});
+  ASSERT_EQ(readers.size(), 1u);
+  EXPECT_EQ(train.node(readers[0].node).name, "layers.0.ffn.down.dw+kept");
+}
+
 TEST(FuseEpilogues, GatesAreComputedAgainInTheBackward) {
   const Module module = compiled({.activation = "swiglu", .layers = 1}, Phase::Fused);
   EXPECT_EQ(kernels(module, "infer")["gate"], 1);

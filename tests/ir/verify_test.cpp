@@ -140,6 +140,7 @@ TEST(Verify, Plans) {
   EXPECT_EQ(faults("planned.tcir", "live 1 to 3 slot 1", "live 0 to 3 slot 1"),
             "in entry infer: plan: buffers 'y.partial' and 'z.partial' share slot 1 while both live\n");
   EXPECT_EQ(faults("planned.tcir", "live 0 to 3 slot 0", "live 0 to 1 slot 0"),
+            "in entry infer: plan: tap 'y' is gone before the entry ends: its buffer lives to record 1\n"
             "in entry infer: plan: record 2 (product) uses buffer 'y', which does not live then\n");
   EXPECT_EQ(faults("planned.tcir", "live 0 to 3 slot 0", "live 0 to 4 slot 0"),
             "in entry infer: plan: buffer 'y' lives in records 0 to 4, there are 4\n");

@@ -40,7 +40,8 @@ Compiled compile(const std::string& description, const Settings& settings) {
   if (!passes::run_pipeline(result.joint, ir::Phase::Joint, options, diagnostics)) give_up(diagnostics);
   result.planned = result.joint;
   if (!passes::run_pipeline(result.planned, ir::Phase::Planned, options, diagnostics)) give_up(diagnostics);
-  result.library = tools::LoadedLibrary::build(result.planned, *target, options.optimisation, diagnostics);
+  const int level = settings.quick_code ? 0 : options.optimisation;
+  result.library = tools::LoadedLibrary::build(result.planned, *target, level, diagnostics);
   if (!result.library) give_up(diagnostics);
   return result;
 }

@@ -18,6 +18,7 @@ struct Settings {
   std::vector<std::string> disabled = {};  // passes
   ir::Point point{8, 16, 16, 16, 0};       // the design point
   std::string name = "model";
+  bool quick_code = false;  // graph passes as said, code by LLVM's level 0, which takes a third of the time
 };
 
 struct Compiled {

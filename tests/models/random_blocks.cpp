@@ -14,6 +14,23 @@ std::string inlined(const std::string& keys) {
   return text;
 }
 
+std::string random_dropout(RandomSource& draw, const BlockFacts& facts) {
+  return facts.drops && draw.chance(25) ? "dropout = " + draw.word({"0.0", "0.1", "0.5", "1.0"}) + "\n" : "";
+}
+
+/// Some with a capacity, which makes tokens depend on each other.
+std::string random_experts(RandomSource& draw) {
+  const int64_t count = draw.between(0, 5);
+  std::ostringstream table;
+  table << "moe = { experts = " << count;
+  if (count > 0) table << ", top_k = " << draw.between(1, count);
+  if (count > 0 && draw.chance(50)) table << ", renormalize = false";
+  if (count > 0 && draw.chance(40)) table << ", aux_loss = 0.1";
+  if (count > 0 && draw.chance(30)) table << ", capacity = " << draw.word({"0.4", "0.9", "1.5"});
+  table << " }\n";
+  return table.str();
+}
+
 /// A block's nodes: each draws its inputs from what is there; what nobody has read is gathered at the end.
 class NodeList {
  public:
@@ -60,7 +77,7 @@ class NodeList {
         return attention(from, width);
       case 3:
       case 4:
-        return add("ffn", from, random_ffn(draw_), width);
+        return add("ffn", from, random_ffn(draw_, facts_), width);
       case 5:
         return add("norm", from, random_norm(draw_), width);
       case 6: {
@@ -95,7 +112,7 @@ class NodeList {
     const std::string other = read(equal[draw_.place_in(equal)]);
     const std::string in = "[\"" + read(from) + "\", \"" + other + "\"]";
     if (draw_.chance(40)) return add("multiply", in, "", values_[from].width);
-    add("residual", in, random_residual(draw_), values_[from].width);
+    add("residual", in, random_residual(draw_, facts_), values_[from].width);
   }
 
   void gather() {
@@ -108,7 +125,7 @@ class NodeList {
     for (size_t i = 1; i < values_.size(); ++i)
       if (!values_[i].read) unread += (unread.empty() ? "\"" : ", \"") + read(i) + '"';
     if (unread.find(',') != std::string::npos)
-      add("residual", "[" + unread + "]", random_residual(draw_), facts_.width);
+      add("residual", "[" + unread + "]", random_residual(draw_, facts_), facts_.width);
   }
 
   RandomSource& draw_;
@@ -131,12 +148,13 @@ std::string random_head_keys(RandomSource& draw, const BlockFacts& facts) {
   return keys.str();
 }
 
-std::string random_attention(RandomSource& draw, const BlockFacts&) {
+std::string random_attention(RandomSource& draw, const BlockFacts& facts) {
   std::ostringstream keys;
   if (draw.chance(30)) keys << "bias = false\n";
   if (draw.chance(15)) keys << "qkv_bias = true\n";
   if (draw.chance(15)) keys << "o_bias = false\n";
   if (draw.chance(15)) keys << "scale = 0.3\n";
+  keys << random_dropout(draw, facts);
   return keys.str();
 }
 
@@ -150,12 +168,14 @@ std::string random_sight(RandomSource& draw, const BlockFacts& facts) {
   return keys.str();
 }
 
-std::string random_ffn(RandomSource& draw) {
+std::string random_ffn(RandomSource& draw, const BlockFacts& facts) {
   std::ostringstream keys;
   if (draw.chance(70))
     keys << "activation = \"" << draw.word({"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "reglu"})
          << "\"\n";
   if (draw.chance(30)) keys << "bias = false\n";
+  keys << random_dropout(draw, facts);
+  if (facts.experts && draw.chance(60)) keys << random_experts(draw);
   return keys.str();
 }
 
@@ -170,19 +190,27 @@ std::string random_norm(RandomSource& draw) {
   return keys.str();
 }
 
-std::string random_residual(RandomSource& draw) { return draw.chance(20) ? "scale = 0.7\n" : ""; }
+std::string random_residual(RandomSource& draw, const BlockFacts& facts) {
+  std::string keys = draw.chance(20) ? "scale = 0.7\n" : "";
+  if (draw.chance(15)) keys += "gamma = " + draw.word({"0.0", "0.1", "1.0"}) + "\n";
+  return keys + random_dropout(draw, facts);
+}
 
-std::string random_block(RandomSource& draw, const BlockFacts& facts, bool memory) {
-  if (draw.chance(50)) return NodeList(draw, facts, memory).text();
+std::string random_settings(RandomSource& draw, const BlockFacts& facts) {
   std::string text;
   const auto part = [&](const char* name, const std::string& keys) {
     if (draw.chance(60) && !keys.empty()) text += std::string(name) + " = { " + inlined(keys) + " }\n";
   };
   part("attention", random_head_keys(draw, facts) + random_attention(draw, facts) + random_sight(draw, facts));
-  part("ffn", random_ffn(draw));
-  part("norm", random_norm(draw));
-  part("residual", random_residual(draw));
+  part("ffn", random_ffn(draw, facts) + (draw.chance(30) ? "d_ff = 7\n" : ""));
+  const bool placed = draw.chance(20);
+  part("norm", random_norm(draw) + (placed ? "placement = \"" + draw.word({"pre", "post", "sandwich"}) + "\"\n" : ""));
+  part("residual", random_residual(draw, facts));
   return text;
+}
+
+std::string random_block(RandomSource& draw, const BlockFacts& facts, bool memory) {
+  return draw.chance(50) ? NodeList(draw, facts, memory).text() : random_settings(draw, facts);
 }
 
 }  // namespace tfc::models

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "models/random_blocks.h"
+#include "models/random_heads.h"
 
 namespace tfc::models {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 /// One description in the making. Each method writes a table, or says nothing and leaves its defaults.
 class Description {
  public:
-  explicit Description(uint64_t seed) : seed_(seed), draw_(seed), draw_experts_(seed + (uint64_t{1} << 32)) {}
+  explicit Description(uint64_t seed) : seed_(seed), draw_(seed) {}
 
   Case make() {
     choose();
@@ -20,11 +21,13 @@ class Description {
     position();
     norm();
     table("attention", random_attention(draw_, facts_) + random_sight(draw_, facts_));
-    table("ffn", random_ffn(draw_) + experts());
-    table("residual", random_residual(draw_));
-    head();
+    table("ffn", random_ffn(draw_, facts_));
+    table("residual", random_residual(draw_, facts_));
+    const RandomHeads heads = random_heads(draw_, {facts_.pair, words_, source_words_, own_layers_, source_layers_});
+    text_ << heads.text;
     train();
-    inputs();
+    inputs(heads.has_loss);
+    shapes();
     for (const std::string& block : blocks_) text_ << block;
     overrides();
     return {"random_" + std::to_string(seed_), B_, T_, facts_.pair ? S_ : 0, text_.str()};
@@ -35,7 +38,8 @@ class Description {
     kind_ = draw_.word({"decoder", "encoder", "encoder-decoder"});
     facts_.pair = kind_ == "encoder-decoder";
     facts_.decoder = kind_ != "encoder";
-    words_ = draw_.chance(85);
+    images_ = kind_ == "encoder" && draw_.chance(20);
+    words_ = !images_ && draw_.chance(85);
     facts_.width = draw_.one_of<int64_t>({2, 3, 7, 8, 15, 16, 17, 31, 33});
     B_ = draw_.between(1, 3);
     T_ = draw_.one_of<int64_t>({1, 2, 3, 5, 9, 15, 17});
@@ -43,9 +47,12 @@ class Description {
     position_ = draw_.word({"learned", "sinusoidal", "rope", "alibi", "none"});
     facts_.rope = position_ == "rope";
     facts_.prefix = facts_.decoder && draw_.chance(20);
-    own_layers_ = draw_.between(1, 3);
+    facts_.drops = draw_.chance(30);
+    facts_.experts = draw_.chance(25);
     source_layers_ = facts_.pair ? draw_.between(0, 2) : 0;
+    own_layers_ = draw_.between(source_layers_ > 0 && draw_.chance(15) ? 0 : 1, 3);
     placement_ = draw_.word({"pre", "post", "sandwich", "auto"});
+    source_words_ = words_ && source_layers_ > 0;
   }
 
   void model() {
@@ -56,34 +63,43 @@ class Description {
       text_ << "layers = " << own_layers_ << "\n";
     text_ << random_head_keys(draw_, facts_);
     if (words_) text_ << "vocab = " << draw_.one_of<int64_t>({2, 3, 15, 17, 33}) << "\n";
-    other_source_ = words_ && facts_.pair && source_layers_ > 0 && draw_.chance(30);
-    if (other_source_) text_ << "src_vocab = 19\n";
-    if (position_ == "learned" || draw_.chance(30))
+    if (source_words_) source_vocabulary();
+    if (!images_ && (position_ == "learned" || draw_.chance(30)))
       text_ << "max_seq = " << std::max(T_, facts_.pair ? S_ : 0) + draw_.between(0, 3) << "\n";
     if (draw_.chance(50)) text_ << "d_ff = " << draw_.one_of<int64_t>({1, 5, 16, 31, 33}) << "\n";
     if (draw_.chance(20)) text_ << "d_ff_multiple = " << draw_.one_of<int64_t>({1, 7, 16}) << "\n";
+    if (facts_.drops && draw_.chance(50)) text_ << "dropout = 0.2\n";
     patterns();
+  }
+
+  /// Another one than the target's, or floats.
+  void source_vocabulary() {
+    other_source_ = draw_.chance(30);
+    if (!other_source_) return;
+    source_words_ = draw_.chance(80);
+    text_ << "src_vocab = " << (source_words_ ? 19 : 0) << "\n";
   }
 
   void patterns() {
     if (facts_.pair) {
-      if (source_layers_ > 0) pattern("encoder_pattern", "e", false);
-      pattern("decoder_pattern", "d", true);
+      pattern("encoder_pattern", "e", false, source_layers_);
+      pattern("decoder_pattern", "d", true, own_layers_);
     } else {
-      pattern("pattern", "b", false);
+      pattern("pattern", "b", false, own_layers_);
     }
   }
 
-  void pattern(const std::string& key, const std::string& prefix, bool memory) {
-    if (!draw_.chance(50)) return;
-    const int64_t count = draw_.between(1, 2);
+  void pattern(const std::string& key, const std::string& prefix, bool memory, int64_t layers) {
+    if (layers == 0 || !draw_.chance(50)) return;
+    const int64_t count = std::min(layers, draw_.between(1, 2));
     text_ << key << " = [";
     for (int64_t i = 0; i < count; ++i) {
       const std::string name = prefix + std::to_string(i);
       text_ << (i ? ", " : "") << '"' << name << '"';
-      // A pattern may be longer than its stack; a block that no layer has is an error.
-      blocks_.push_back("[block." + name + "]\n" + random_block(draw_, facts_, memory));
-      if (i + 1 == (memory || !facts_.pair ? own_layers_ : source_layers_)) break;
+      const bool shared = draw_.chance(25);
+      any_shared_ |= shared;
+      blocks_.push_back("[block." + name + "]\n" + (shared ? "shared = true\n" : "") +
+                        random_block(draw_, facts_, memory));
     }
     text_ << "]\n";
   }
@@ -93,12 +109,24 @@ class Description {
     if (words_) {
       if (draw_.chance(40)) keys << "tie = " << flag() << "\n";
       if (draw_.chance(20)) keys << "scale = \"sqrt_d\"\n";
-      if (draw_.chance(25)) keys << "norm = true\n";
       if (kind_ == "encoder" && draw_.chance(25)) keys << "types = " << draw_.between(1, 3) << "\n";
-      if (facts_.pair && source_layers_ > 0 && !other_source_ && draw_.chance(30))
-        keys << "tie_sides = " << flag() << "\n";
+      const bool two_tables = !facts_.pair || source_layers_ == 0 || source_words_;
+      if (two_tables && draw_.chance(20)) keys << "dim = " << draw_.one_of<int64_t>({1, 5, 16, 35}) << "\n";
+      if (source_words_ && !other_source_ && draw_.chance(30)) keys << "tie_sides = " << flag() << "\n";
     }
+    if (draw_.chance(25)) keys << "norm = true\n";
+    if (facts_.drops && draw_.chance(30)) keys << "dropout = 0.3\n";
+    if (images_) patches(keys);
     table("embedding", keys.str());
+  }
+
+  void patches(std::ostringstream& keys) {
+    const int64_t size = draw_.between(1, 4), down = draw_.between(1, 3), across = draw_.between(1, 3);
+    const bool token = draw_.chance(50);
+    keys << "patches = { size = " << size << ", image = [" << draw_.between(1, 3) << ", " << down * size << ", "
+         << across * size << "] }\n";
+    if (token) keys << "class_token = true\n";
+    T_ = down * across + token;
   }
 
   void position() {
@@ -116,75 +144,58 @@ class Description {
     table("norm", keys.str());
   }
 
-  void head() {
-    has_loss_ = words_;
-    if (!words_) return;
-    if (draw_.chance(20)) return several_heads();
-    std::ostringstream keys;
-    const int64_t which = draw_.between(1, 10);
-    has_loss_ = which != 1;
-    const bool classifier = which > 7 && kind_ != "encoder-decoder";
-    if (classifier) {
-      keys << "type = \"classifier\"\nclasses = " << draw_.between(2, 5) << "\n";
-      keys << "pool = \"" << draw_.word({"first", "mean", "last"}) << "\"\n";
-    } else if (which == 1) {
-      keys << "type = \"none\"\n";
-    }
-    if (which != 1 && draw_.chance(40)) keys << "bias = true\n";
-    table("head", keys.str());
-    if (which != 1 && draw_.chance(30)) text_ << "[loss]\nlabel_smoothing = 0.1\n";
-  }
-
-  void several_heads() {
-    const std::string kind = facts_.pair || draw_.chance(50) ? "lm" : "mlm";
-    table("head.words", "type = \"" + kind + "\"\ntie = " + flag() + "\nlabel_smoothing = 0.1\n");
-    if (draw_.chance(60)) table("head.topic", "type = \"classifier\"\nclasses = 3\npool = \"mean\"\nloss_weight = 0.5\n");
-    if (draw_.chance(50)) table("head.score", "type = \"regression\"\nbias = true\n");
-    std::ostringstream tags;
-    tags << "type = \"token_classifier\"\nclasses = " << draw_.between(1, 4) << "\nloss = \"binary_cross_entropy\"\n";
-    if (!facts_.pair) tags << "from = \"layers.0\"\n";
-    if (draw_.chance(50)) table("head.tags", tags.str());
-  }
-
   void train() {
     std::ostringstream keys;
     if (draw_.chance(40)) keys << "init = \"" << draw_.word({"gpt2", "xavier", "torch"}) << "\"\n";
-    if (draw_.chance(25)) keys << "recompute = \"all\"\n";
-    if (draw_.chance(20)) {
-      const std::string layer = facts_.pair ? "decoder.layers.0" : "layers.0";
-      keys << "freeze = [" << (words_ && draw_.chance(50) ? "\"embedding\"" : "\"" + layer + "\"") << "]\n";
-    }
+    if (draw_.chance(10)) keys << "zero_init = true\n";
+    if (draw_.chance(25))
+      keys << "recompute = \"all\"\n";
+    else if (draw_.chance(10))
+      keys << "recompute = \"auto\"\nbudget = { bytes = \"1GB\", batch = " << B_ << ", seq = " << T_ << " }\n";
+    if (const std::string what = random_freeze(); draw_.chance(25) && !what.empty())
+      keys << "freeze = [\"" << what << "\"]\n";
+    else if (blocks_.empty() && draw_.chance(15))
+      keys << "lora = { rank = " << draw_.between(1, 3) << ", alpha = 2, targets = \"" << draw_.word({"q", "k", "v", "o", "*"})
+           << "\" }\n";
     table("train", keys.str());
   }
 
-  void inputs() {
+  /// What certainly names a parameter; "" where nothing is certain.
+  std::string random_freeze() {
+    if (!blocks_.empty()) return words_ ? "embedding" : "";
+    const std::string layer = facts_.pair ? own_layers_ > 0 ? "decoder.layers.0" : "encoder.layers.0" : "layers.0";
+    if (draw_.chance(60)) return draw_.word({"*", "*.attn.*", "*.weight", "*norm1*"});
+    return layer + draw_.word({"", ".attn", ".attn.k", ".norm1"});
+  }
+
+  void inputs(bool has_loss) {
     std::ostringstream keys;
-    if (draw_.chance(30)) keys << "mask = false\n";
-    if (draw_.chance(20)) keys << "lengths = true\n";
-    if (draw_.chance(25)) keys << "positions = true\n";
-    if (draw_.chance(25)) keys << "documents = true\n";
-    if (facts_.prefix) keys << "prefix = true\n";
-    if (has_loss_ && draw_.chance(25)) keys << "weights = true\n";
+    if (!images_) {
+      if (draw_.chance(30)) keys << "mask = false\n";
+      if (draw_.chance(20)) keys << "lengths = true\n";
+      if (draw_.chance(25)) keys << "positions = true\n";
+      if (draw_.chance(25)) keys << "documents = true\n";
+      if (facts_.prefix) keys << "prefix = true\n";
+    }
+    if (has_loss && draw_.chance(25)) keys << "weights = true\n";
     table("inputs", keys.str());
   }
 
-  /// Settings of one layer.
-  void overrides() {
-    if (!draw_.chance(25)) return;
-    const std::string side = facts_.pair ? "decoder." : "";
-    text_ << '[' << side << "layers." << draw_.between(0, own_layers_ - 1) << "]\n"
-          << "residual = { scale = 0.5 }\n";
+  void shapes() {
+    std::ostringstream keys;
+    if (draw_.chance(10)) keys << "batch = " << B_ << "\n";
+    if (!images_ && draw_.chance(10)) keys << "seq = " << T_ << "\n";
+    if (facts_.pair && draw_.chance(10)) keys << "src_seq = " << S_ << "\n";
+    table("shapes", keys.str());
   }
 
-  /// Of every layer: drawn apart, so that the seeds' other draws are what they are without experts.
-  std::string experts() {
-    if (!draw_experts_.chance(25)) return "";
-    const int64_t count = draw_experts_.between(1, 5);
-    std::ostringstream keys;
-    keys << "moe = { experts = " << count << ", top_k = " << draw_experts_.between(1, count)
-         << ", renormalize = " << (draw_experts_.chance(50) ? "true" : "false")
-         << (draw_experts_.chance(40) ? ", aux_loss = 0.1" : "") << " }\n";
-    return keys.str();
+  /// Settings of some layers; those of a shared block cannot have their own.
+  void overrides() {
+    if (any_shared_ || own_layers_ == 0 || !draw_.chance(25)) return;
+    const int64_t first = draw_.between(0, own_layers_ - 1), last = draw_.between(first, own_layers_ - 1);
+    std::string range = std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+    if (draw_.chance(20)) range = "-1";
+    text_ << '[' << (facts_.pair ? "decoder." : "") << "layers." << range << "]\n" << random_settings(draw_, facts_);
   }
 
   const char* flag() { return draw_.chance(50) ? "true" : "false"; }
@@ -194,10 +205,10 @@ class Description {
   }
 
   const uint64_t seed_;
-  RandomSource draw_, draw_experts_;
+  RandomSource draw_;
   BlockFacts facts_;
   std::string kind_, position_, placement_;
-  bool words_ = true, other_source_ = false, has_loss_ = false;
+  bool words_ = true, source_words_ = false, other_source_ = false, images_ = false, any_shared_ = false;
   int64_t B_ = 1, T_ = 1, S_ = 1, own_layers_ = 1, source_layers_ = 0;
   std::vector<std::string> blocks_;
   std::ostringstream text_;

@@ -181,7 +181,7 @@ TEST(Taps, DecodingShowsTheNewTokensToTheSameBits) {
 TEST(Taps, OfARingThereAreNoWeights) {
   const Compiled compiled = compile(with_taps(kDecoder + "[attention]\nwindow = 5\n", "\"layers.0.attn*\""));
   Session session(compiled);
-  const Call call = random_call(session, 2, 6, 0, 7, false);
+  Call call = random_call(session, 2, 6, 0, 7, false);
   session.forward(call);
   EXPECT_EQ(shown(session).count("layers.0.attn.weights"), 1u);
   session.reset_cache(call, 10);

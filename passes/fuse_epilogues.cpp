@@ -83,6 +83,7 @@ bool fuse_scaled_sum(Graph& graph, NodeId sum) {
   }
   if (!made_by(graph, scaled, OpKind::ScaleColumns) || only_reader(graph, scaled) != nodes.front()) return false;
   const Value product = graph.operand(scaled.node, 0);
+  if (graph.operand(sum, 0) == product) return false;  // x is read from outside: not what is made here
   if (!made_by(graph, product, OpKind::Linear) || !run_together(graph, product.node, sum) ||
       !run_together(graph, scaled.node, nodes.front()) || !run_together(graph, nodes.front(), sum)) {
     return false;

@@ -135,6 +135,8 @@ vocab = 13
 max_seq = 9
 [ffn]
 moe = { experts = 3, top_k = 1, renormalize = false, capacity = 0.7 }
+[train]
+init = "torch"
 )"},
       // The balance is a part of the first loss that counts, wherever its head stands.
       {"balance_beside_heads", 3, 7, 0, R"(

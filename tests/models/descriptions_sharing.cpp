@@ -149,6 +149,20 @@ type = "rmsnorm"
 gamma = 1e-2
 scale = 0.7
 )"},
+      {"layer_scale_of_itself", 1, 5, 0, R"(
+[model]
+kind = "encoder"
+d_model = 15
+layers = 2
+heads = 3
+pattern = ["twice"]
+[block.twice]
+nodes = [
+  { id = "norm", op = "norm", in = "x" },
+  { id = "up", op = "linear", in = "norm" },
+  { id = "out", op = "residual", in = ["up", "up"], gamma = 0.5 },
+]
+)"},
       {"layer_scale_recomputed", 3, 5, 0, R"(
 [model]
 kind = "encoder"

@@ -11,7 +11,7 @@
 namespace tfc::models {
 namespace {
 
-constexpr uint64_t kModels = 304, kInOneTest = 8;
+constexpr uint64_t kModels = 208, kInOneTest = 8;
 
 /// A norm over two or three columns cancels almost all of what it is given: gradients of float32 have few digits there.
 bool is_narrow(const Case& model) {

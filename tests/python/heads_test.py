@@ -174,7 +174,7 @@ class BothSides(unittest.TestCase):
         targets["masked"][0, 1] = 17
         with self.assertRaisesRegex(ValueError, r"targets.masked\[0,1\] is 17, expected 0 to 16"):
             m.loss(src, TOKENS, src_mask=real, targets=targets)
-        with self.assertRaisesRegex(ValueError, r"targets.masked has shape \[4,6\], expected \[4,5\]"):
+        with self.assertRaisesRegex(ValueError, r"targets.masked has shape \[4, 6\], expected \[4,5\]"):
             m.loss(src, TOKENS, targets={**targets, "masked": TOKENS})
 
     def test_the_target_is_what_is_generated(self):

@@ -110,7 +110,6 @@ bool read_set(Parser& p, const std::string& value) {
 }
 
 bool read_tap(Parser& p, const std::string& value) {
-  if (value.empty()) return p.fail("--tap takes a value's name or a glob, such as --tap='layers.*.attn.weights'");
   p.options.sets.push_back("--tap=" + value);
   return true;
 }

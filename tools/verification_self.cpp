@@ -57,6 +57,8 @@ double Verification::slope_along(const std::vector<double>& direction, const ir:
 void Verification::finite_differences() {
   const std::vector<double> gradients = has("train") ? train_gradients_ : interpreter_.block(Space::Grads);
   const std::vector<const ir::Parameter*> chosen = parameters_to_differentiate();
+  differences_note = std::to_string(chosen.size()) + " of " + std::to_string(joint_.parameters.size()) + " parameters";
+  if (chosen.empty()) return;  // all are frozen: there may be nothing to differentiate
   Random random(11);
   share_dropout(has("train"));
   // Below it differences are rounding: the weights of adapters hardly move a loss at the start.
@@ -77,8 +79,6 @@ void Verification::finite_differences() {
     const double scale = std::max({std::abs(along), std::abs(slope), floor});
     add("finite differences", parameter->name, std::abs(slope - along) / scale, kDifferencesAgree);
   }
-  differences_note =
-      std::to_string(chosen.size()) + " of " + std::to_string(joint_.parameters.size()) + " parameters";
 }
 
 /// All of a small model's; of a large one as many, evenly spread, as the interpreter runs in about 20

@@ -11,11 +11,14 @@
 namespace tfc::models {
 namespace {
 
-constexpr uint64_t kModels = 208, kInOneTest = 8;
+constexpr uint64_t kModels = 304, kInOneTest = 8;
 
-/// A norm over two or three columns cancels almost all of what it is given: gradients of float32 have few digits there.
-bool is_narrow(const Case& model) {
-  return model.text.find("d_model = 2\n") != std::string::npos || model.text.find("d_model = 3\n") != std::string::npos;
+/// Gradients of float32 have few digits where almost all of them cancels: behind a norm over two or three columns, and
+/// in the softmax of a single key.
+bool cancels(const Case& model) {
+  const bool narrow = model.text.find("d_model = 2\n") != std::string::npos ||
+                      model.text.find("d_model = 3\n") != std::string::npos;
+  return narrow || model.T == 1 || model.S == 1;
 }
 
 /// Levels take turns; where this machine lacks the highest, the next one runs again.
@@ -30,7 +33,7 @@ void verify_seed(uint64_t seed) {
                " T=" + std::to_string(model.T) + " S=" + std::to_string(model.S) + "\n" + model.text);
   try {
     verify(model, {.optimisation = seed % 9 == 0 ? 0 : 1,
-                   .precision = seed % 3 || is_narrow(model) ? ir::DType::F64 : ir::DType::F32,
+                   .precision = seed % 3 || cancels(model) ? ir::DType::F64 : ir::DType::F32,
                    .cpu = level(seed),
                    .quick_code = seed % 8 != 0});
   } catch (

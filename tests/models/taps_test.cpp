@@ -194,7 +194,7 @@ TEST(Taps, GradientsOfAFrozenModel) {
   const std::string frozen = kDecoder + "[train]\nfreeze = \"*\"\n";
   std::vector<Results> gradients;
   for (const std::string& description : {kDecoder, frozen}) {
-    const Compiled compiled = compile(with_taps(description, R"(["tok_emb*", "layers.0.*"])"));
+    const Compiled compiled = compile(with_taps(description, R"(["embedding.*", "layers.0.*"])"));
     Session session(compiled);
     session.start_over();
     session.backward(random_call(session, 2, 9, 0));

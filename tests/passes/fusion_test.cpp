@@ -69,7 +69,9 @@ TEST(FuseEpilogues, OrdinaryLayer) {
 
 // What the backward computes again of a feed-forward, for its second weight's gradient alone, comes with the slope.
 TEST(FuseEpilogues, AnActivationComputedAgainComesWithItsSlope) {
-  const Module module = compiled({.layers = 2}, Phase::Fused);
+  Module module = blocks({.layers = 2});
+  module.recompute.mode = "all";
+  run_to(module, Phase::Fused);
   const Graph& train = module.entry("train")->graph;
   const NodeId slope = train.find("layers.0.ffn.down.dx+slope");
   ASSERT_EQ(body_of(module, "train", "layers.0.ffn.down.dx+slope"),

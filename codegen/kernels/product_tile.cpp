@@ -196,34 +196,66 @@ void emit_pack_transposed(KernelBuilder& k, int width) {
   });
 }
 
+/// One row of a panel: `width` elements of the source, zeros past its columns.
+struct RowCopy {
+  KernelBuilder& k;
+  int width, lanes;
+  Ptr source, panel;
+  Val ld, columns;
+
+  RowCopy(KernelBuilder& builder, int panel_width)
+      : k(builder),
+        width(panel_width),
+        lanes(tile_shape(k.target(), k.real()).lanes),
+        source(k.pointer(0)),
+        panel(k.pointer(2)),
+        ld(k.integer(1)),
+        columns(k.integer(3)) {}
+
+  void copy(Val from, Val to, const std::vector<Val>& masks) {
+    for (int first = 0; first < width; first += lanes) {
+      const Val at = from * ld + first;
+      k.store(panel, to * width + first,
+              masks.empty() ? k.load_vector(source, at, lanes)
+                            : k.load_vector(source, at, lanes, masks[static_cast<size_t>(first / lanes)]));
+    }
+  }
+
+  /// `body` with the masks of a row's vectors: none where all columns exist.
+  void by_masks(const std::function<void(const std::vector<Val>& masks)>& body) {
+    k.if_(columns >= width, [&] { body({}); }, [&] {
+      std::vector<Val> masks;
+      for (int first = 0; first < width; first += lanes) masks.push_back(k.first_lanes_mask(columns - first, lanes));
+      body(masks);
+    });
+  }
+};
+
 void emit_pack_rows(KernelBuilder& k, int width) {
-  const TileShape shape = tile_shape(k.target(), k.real());
-  const int lanes = shape.lanes;
-  const Ptr source = k.pointer(0), panel = k.pointer(2);
-  const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4);
+  const bool fetches = tile_shape(k.target(), k.real()).fetches;
+  RowCopy row(k, width);
+  const Val depth = k.integer(4);
   const int64_t next = std::max(width, static_cast<int>(kLineBytes / ir::dtype_bytes(k.real())));  // strip, or line
-  const auto copy = [&](Val d, const std::function<Val(Val from, int first)>& load) {
-    for (int first = 0; first < width; first += lanes)
-      k.store(panel, d * width + first, load(d * ld + first, first));
-  };
-  k.if_(
-      columns >= width,
-      [&] {
-        k.unrolled_loop("depth", k.index(0), depth, 4, [&](Val d) {
-          copy(d, [&](Val from, int) { return k.load_vector(source, from, lanes); });
-          if (!shape.fetches) k.prefetch(source, d * ld + next, /*locality=*/2);
-        });
-      },
-      [&] {
-        std::vector<Val> masks;
-        for (int first = 0; first < width; first += lanes)
-          masks.push_back(k.first_lanes_mask(columns - first, lanes));
-        k.loop("depth", depth, [&](Val d) {
-          copy(d, [&](Val from, int first) {
-            return k.load_vector(source, from, lanes, masks[static_cast<size_t>(first / lanes)]);
-          });
-        });
+  row.by_masks([&](const std::vector<Val>& masks) {
+    k.unrolled_loop("depth", k.index(0), depth, masks.empty() ? 4 : 1, [&](Val d) {
+      row.copy(d, d, masks);
+      if (!fetches && masks.empty()) k.prefetch(row.source, d * row.ld + next, /*locality=*/2);
+    });
+  });
+}
+
+void emit_pack_real_rows(KernelBuilder& k, int width) {
+  RowCopy row(k, width);
+  const Ptr mask = k.pointer(5, ir::DType::U8);
+  row.by_masks([&](const std::vector<Val>& masks) {
+    Var to = k.var(k.index(0));
+    k.loop("depth", k.integer(4), [&](Val d) {
+      k.if_(k.load(mask, d) != 0, [&] {
+        row.copy(d, to.get(), masks);
+        to.set(to.get() + 1);
       });
+    });
+  });
 }
 
 void emit_copy_rows(KernelBuilder& k) {
@@ -303,6 +335,11 @@ llvm::Value* tile_table(KernelBuilder& k, LeftOperand form) {
 llvm::Function* pack_rows_function(KernelBuilder& k, int width) {
   return shared_function(k, "tc.pack_rows." + std::to_string(width), "pipii",
                          [&](KernelBuilder& helper) { emit_pack_rows(helper, width); });
+}
+
+llvm::Function* pack_real_rows_function(KernelBuilder& k, int width) {
+  return shared_function(k, "tc.pack_real_rows." + std::to_string(width), "pipiip",
+                         [&](KernelBuilder& helper) { emit_pack_real_rows(helper, width); });
 }
 
 llvm::Function* copy_rows_function(KernelBuilder& k) {

@@ -53,6 +53,10 @@ llvm::Value* tile_table(KernelBuilder& k, LeftOperand form);
 /// zeros where c >= columns.
 llvm::Function* pack_rows_function(KernelBuilder& k, int width);
 
+/// fn(source, ld, panel, columns, depth, mask): as pack_rows of those rows d alone whose mask[d] (u8) is not 0, one
+/// after the other.
+llvm::Function* pack_real_rows_function(KernelBuilder& k, int width);
+
 /// fn(source, ld, panel, columns, depth): panel[d][c] = source[c * ld + d], `width` elements wide.
 /// Columns past the last repeat it. Writes up to one vector of rows past `depth`.
 llvm::Function* pack_transposed_function(KernelBuilder& k, int width);

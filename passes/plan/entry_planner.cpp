@@ -2,6 +2,7 @@
 
 #include "ir/check.h"
 #include "passes/plan/schedule.h"
+#include "passes/row_mask.h"
 
 namespace tfc::passes {
 
@@ -20,6 +21,7 @@ bool asks_for_tokens_alone(const ir::Graph& graph) {
     const ir::Node& node = graph.node(id);
     switch (node.op) {
       case OpKind::Input:
+      case OpKind::State:
       case OpKind::Param:
       case OpKind::Argument:
       case OpKind::Embedding:
@@ -34,6 +36,7 @@ bool asks_for_tokens_alone(const ir::Graph& graph) {
       case OpKind::Scale:
       case OpKind::Activation:
       case OpKind::Residual:
+      case OpKind::Edit:
       case OpKind::Split:
       case OpKind::Concat:
       case OpKind::Linear:
@@ -122,13 +125,8 @@ void EntryPlanner::copy_output(const Storage::Copy& copy) {
 }
 
 Arg EntryPlanner::real_rows(Value value) {
-  const Arg none{Arg::Kind::Pointer, ir::Space::Workspace, -1, 0};
-  const ir::Type& type = graph_.type(value);
-  if (!skips_padding_ || type.rank() != 3) return none;
-  const NodeId mask = graph_.find(type.shape[1] == ir::Dim(ir::Symbol::S) ? "src_mask" : "mask");
-  if (!mask.valid() || graph_.node(mask).op != OpKind::Input) return none;
-  const ir::Type& rows = graph_.type({mask, 0});
-  return rows.shape[0] == type.shape[0] && rows.shape[1] == type.shape[1] ? locate({mask, 0}).pointer : none;
+  const Value mask = skips_padding_ ? row_mask(graph_, graph_.type(value)) : Value{};
+  return mask.valid() ? locate(mask).pointer : Arg{Arg::Kind::Pointer, ir::Space::Workspace, -1, 0};
 }
 
 Arg EntryPlanner::temporary(const std::string& name, ir::Dim bytes) {

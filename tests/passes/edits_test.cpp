@@ -118,7 +118,7 @@ TEST(AddEdits, WhatCanBeTappedAloneIsRefused) {
   EXPECT_NE(errors_of({.mask = true}, "head.masked").find("is a head's answer"), std::string::npos);
   EXPECT_NE(errors_of({.head = "none", .mask = true}, "*masked").find("is a head's answer"),
             std::string::npos);
-  EXPECT_NE(errors_of({}, "pos_emb*").find("is a table of positions"), std::string::npos);
+  EXPECT_NE(errors_of({}, "embedding.positions").find("is a table of positions"), std::string::npos);
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ TEST(Edits, AHeadThatIsOffIsOneWhoseOutputIsNotRead) {
 }
 
 TEST(Edits, PatchingWithAnotherInputsActivation) {
-  const Compiled compiled = compile(with_edits(kDecoder, "\"layers.1.sum2\"", "taps = \"layers.1.sum2\"\n"));
+  const Compiled compiled = compile(with_edits(kDecoder, "\"layers.1.out\"", "taps = \"layers.1.out\"\n"));
   Editing session(compiled);
   session.start_over();
   const Call clean = random_call(session, 2, 11, 0, 7, false), other = random_call(session, 2, 11, 0, 8, false);
@@ -160,10 +160,10 @@ TEST(Edits, PatchingWithAnotherInputsActivation) {
   const Editing::Array inside = session.tapped();
   EXPECT_EQ(inside.shape, (std::vector<int64_t>{2, 11, 36}));
   EXPECT_TRUE(session.forward(other) != expected);
-  session.replace("layers.1.sum2", inside);
+  session.replace("layers.1.out", inside);
   EXPECT_TRUE(session.forward(other) == expected) << "all that follows is the clean run's";
   EXPECT_EQ(session.tapped().data, inside.data) << "a tap shows what was made of its value";
-  session.add("layers.1.sum2", {{1}, {0}});
+  session.add("layers.1.out", {{1}, {0}});
   EXPECT_TRUE(session.forward(clean) == expected);
 }
 
@@ -180,13 +180,13 @@ TEST(Edits, TheSameBitsForAnyThreadCountAndPasses) {
       all.push_back(session.everything(call, call.batch.grad_output));
     }
     for (size_t i = 1; i < all.size(); ++i) EXPECT_EQ(differences(all[0], all[i]), "") << i;
-    EXPECT_NE(differences(all[0], results_of(compile(description))), "");
   }
 }
 
 TEST(Edits, DecodingGoesOnWithEditsThatRepeatOverTokens) {
   for (const std::string& description : {kDecoder, kPair}) {
-    const Compiled compiled = compile(with_edits(description, R"(["*layers.*.ffn.down", "*attn.[kv]", "*cross.v"])"));
+    const std::string of_source = description == kPair ? ", \"*cross.v\"" : "";
+    const Compiled compiled = compile(with_edits(description, "[\"*layers.*.ffn.down\", \"*attn.[kv]\"" + of_source + "]"));
     Editing session(compiled);
     session.start_over();
     Call call = random_call(session, 2, 12, 9, 7, false);
@@ -227,6 +227,8 @@ TEST(Edits, WhatDoesNotFitChangesNothing) {
   Editing session(compiled);
   session.start_over();
   const Call call = random_call(session, 2, 9, 0), shorter = random_call(session, 2, 5, 0);
+  session.backward(call);
+  session.step();  // so that gradients and moments are there before and after
   session.add("layers.0.attn", {{9, 36}, std::vector<double>(9 * 36, 0.5)});
   const Bytes expected = session.forward(call);
   const auto says = [&](tc_status status, const std::string& text) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/edits.h"
 #include "ir/heads.h"
 #include "ir/taps.h"
 
@@ -67,7 +68,7 @@ class HeaderWriter {
   void sizes();
   void parameters();
   void enumerations();
-  void taps();
+  void numbered(std::string_view what, const std::string& comment, const std::vector<std::string>& names);
   void functions();
   void declare(const Function& function);
   int64_t fact(std::string_view key) const { return module_.facts.integer(key, 0); }
@@ -175,13 +176,12 @@ void HeaderWriter::enumerations() {
   line("enum {\n" + entries + "\n};\n");
 }
 
-/// The numbers by which `tap` knows them.
-void HeaderWriter::taps() {
-  const std::vector<std::string> names = ir::tapped_names(module_);
+/// The numbers by which `tap` and `set_edit` know values.
+void HeaderWriter::numbered(std::string_view what, const std::string& comment, const std::vector<std::string>& names) {
   if (names.empty()) return;
-  define("TAP_COUNT", static_cast<int64_t>(names.size()));
-  line("/* The values that [debug] taps shows: X(index, name). */");
-  line(formatv("#define {0}_TAP_TABLE(X) \\", module_.name).str());
+  define(std::string(what) + "_COUNT", static_cast<int64_t>(names.size()));
+  line("/* " + comment + ": X(index, name). */");
+  line(formatv("#define {0}_{1}_TABLE(X) \\", module_.name, what).str());
   for (size_t i = 0; i < names.size(); ++i)
     line(formatv("  X({0}, \"{1}\"){2}", i, names[i], i + 1 == names.size() ? "" : " \\").str());
   line("");
@@ -234,7 +234,8 @@ std::string HeaderWriter::write() {
   sizes();
   parameters();
   enumerations();
-  taps();
+  numbered("TAP", "The values that [debug] taps shows", ir::tapped_names(module_));
+  numbered("EDIT", "The values that [debug] edits lets callers change", ir::edited_names(module_));
   functions();
   return std::move(text_);
 }

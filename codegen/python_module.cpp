@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/edits.h"
 #include "ir/heads.h"
 #include "ir/taps.h"
 
@@ -127,6 +128,7 @@ std::string constants(const ir::Module& module, uint64_t build_id) {
   line("OPTIONAL_INPUTS", quoted_tuple(optional_inputs(facts)));
   line("ENTRIES", entries(module));
   line("TAPS", quoted_tuple(ir::tapped_names(module)));
+  line("EDITS", quoted_tuple(ir::edited_names(module)));
   line("PARAMETERS", parameters(module) + "  # name, shape, frozen");
   return text;
 }

@@ -8,6 +8,7 @@
 #include "codegen/constant_data.h"
 #include "codegen/kernels/kernels.h"
 #include "ir/check.h"
+#include "ir/edits.h"
 #include "ir/heads.h"
 #include "ir/taps.h"
 #include "passes/plan/cache_layout.h"
@@ -25,6 +26,7 @@ static_assert(static_cast<int>(ir::Space::Workspace) == tc::SpaceWorkspace &&
               static_cast<int>(ir::Space::Moment1) == tc::SpaceMoment1 &&
               static_cast<int>(ir::Space::Moment2) == tc::SpaceMoment2 &&
               static_cast<int>(ir::Space::Cache) == tc::SpaceCache &&
+              static_cast<int>(ir::Space::Edits) == tc::SpaceEdits &&
               static_cast<int>(ir::Space::Constant) == tc::SpaceConstant &&
               static_cast<int>(ir::Space::External) == tc::SpaceExternal);
 static_assert(static_cast<int>(ir::DType::F32) == tc::TypeF32 && static_cast<int>(ir::DType::F64) == tc::TypeF64 &&
@@ -37,6 +39,8 @@ static_assert(static_cast<int64_t>(ir::DimCode::End) == tc::ExprEnd &&
               static_cast<int64_t>(ir::DimCode::CeilDiv) == tc::ExprCeilDiv &&
               static_cast<int64_t>(ir::DimCode::Min) == tc::ExprMin &&
               static_cast<int64_t>(ir::DimCode::Max) == tc::ExprMax);
+
+static_assert(ir::kEditBytes == sizeof(tc::EditEntry));
 
 struct RoleName {
   std::string_view name;
@@ -99,6 +103,7 @@ class TableWriter {
         module_(planned),
         heads_(ir::heads_of(planned.facts)),
         tap_names_(ir::tapped_names(planned)),
+        edit_names_(ir::edited_names(planned)),
         target_(target) {}
 
   llvm::GlobalVariable* write(uint64_t build_id, const std::string& architecture);
@@ -109,6 +114,8 @@ class TableWriter {
   tc::RecordDesc record(const ir::Record& record, size_t first_arg);
   tc::ExternalDesc external(const ir::External& external);
   tc::TapDesc tap(const ir::Plan& plan, const ir::Tap& tap);
+  tc::EditDesc edit(const ir::EditedValue& edited);
+  void dims(const ir::Type& type, int64_t (&programs)[4]);
   Constant* entry(std::string_view name);
   Constant* parameter(const ir::Parameter& parameter);
   Constant* head(const ir::HeadFacts& head);
@@ -120,7 +127,7 @@ class TableWriter {
   llvm::Module& llvm_;
   const ir::Module& module_;
   const std::vector<ir::HeadFacts> heads_;
-  const std::vector<std::string> tap_names_;
+  const std::vector<std::string> tap_names_, edit_names_;
   const Target& target_;
   std::unordered_map<std::string, int32_t> kernel_numbers_;  // by the spec's text
   std::vector<Constant*> kernels_, kernel_names_;
@@ -163,20 +170,30 @@ tc::ExternalDesc TableWriter::external(const ir::External& external) {
                           static_cast<int32_t>(external.type.dtype),
                           static_cast<int32_t>(external.type.rank()),
                           {}};
-  for (size_t i = 0; i < 4; ++i) {
-    result.dims[i] = data_.program(i < external.type.shape.size() ? external.type.shape[i] : ir::Dim(1));
-  }
+  dims(external.type, result.dims);
   return result;
+}
+
+void TableWriter::dims(const ir::Type& type, int64_t (&programs)[4]) {
+  for (size_t i = 0; i < 4; ++i) programs[i] = data_.program(i < type.shape.size() ? type.shape[i] : ir::Dim(1));
+}
+
+int32_t number_of(const std::vector<std::string>& names, const std::string& name) {
+  return static_cast<int32_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
 tc::TapDesc TableWriter::tap(const ir::Plan& plan, const ir::Tap& tap) {
   TFC_CHECK(tap.type.rank() <= 4, "the tap '" + tap.name + "' has more than four dimensions");
-  const auto number = std::find(tap_names_.begin(), tap_names_.end(), tap.name) - tap_names_.begin();
   const int slot = plan.buffers[static_cast<size_t>(tap.buffer)].slot;
-  tc::TapDesc result{static_cast<int32_t>(number), tap.gradient, static_cast<int32_t>(tap.type.rank()), 0, {}, 0};
-  for (size_t i = 0; i < 4; ++i)
-    result.dims[i] = data_.program(i < tap.type.shape.size() ? tap.type.shape[i] : ir::Dim(1));
+  tc::TapDesc result{number_of(tap_names_, tap.name), tap.gradient, static_cast<int32_t>(tap.type.rank()), 0, {}, 0};
+  dims(tap.type, result.dims);
   result.offset = data_.program(slot_offsets_[static_cast<size_t>(slot)]);
+  return result;
+}
+
+tc::EditDesc TableWriter::edit(const ir::EditedValue& edited) {
+  tc::EditDesc result{number_of(edit_names_, edited.name), static_cast<int32_t>(edited.type.rank()), {}};
+  dims(edited.type, result.dims);
   return result;
 }
 
@@ -185,7 +202,7 @@ Constant* TableWriter::entry(std::string_view name) {
   if (!entry) {
     return data_.structure({data_.i32(0), data_.i32(0), data_.i32(0), data_.i32(0), data_.null_pointer(),
                             data_.null_pointer(), data_.null_pointer(), program(0), program(0), data_.null_pointer(),
-                            data_.i32(0), data_.i32(0)});
+                            data_.i32(0), data_.i32(0), data_.null_pointer()});
   }
   const ir::Plan& plan = *entry->plan;
   slot_offsets_ = {ir::Dim()};
@@ -194,12 +211,14 @@ Constant* TableWriter::entry(std::string_view name) {
   std::vector<tc::RecordDesc> records;
   std::vector<tc::ArgDesc> args;
   std::vector<tc::TapDesc> taps;
+  std::vector<tc::EditDesc> edits;
   for (const ir::External& e : plan.externals) externals.push_back(external(e));
   for (const ir::Record& r : plan.records) {
     records.push_back(record(r, args.size()));
     for (const ir::Arg& arg : r.args) args.push_back(argument(plan, arg));
   }
   for (const ir::Tap& t : plan.taps) taps.push_back(tap(plan, t));
+  for (const ir::EditedValue& value : ir::edited_values(entry->graph)) edits.push_back(edit(value));
   const auto count = [&](const auto& list) { return data_.i32(static_cast<int64_t>(list.size())); };
   const std::string prefix(name);
   return data_.structure({data_.i32(1), count(externals), count(records), count(args),
@@ -207,7 +226,7 @@ Constant* TableWriter::entry(std::string_view name) {
                           data_.plain_array(prefix + ".records", records),
                           data_.plain_array(prefix + ".args", args), program(plan.workspace_bytes()),
                           program(plan.scratch_bytes()), data_.plain_array(prefix + ".taps", taps), count(taps),
-                          data_.i32(0)});
+                          count(edits), data_.plain_array(prefix + ".edits", edits)});
 }
 
 Constant* TableWriter::parameter(const ir::Parameter& parameter) {
@@ -241,11 +260,12 @@ Constant* TableWriter::head(const ir::HeadFacts& head) {
 
 llvm::GlobalVariable* TableWriter::write(uint64_t build_id, const std::string& architecture) {
   constexpr std::array<std::string_view, 3> kinds = {"decoder", "encoder", "encoder-decoder"};
-  std::vector<Constant*> entries, params, blobs, caches, heads, taps;
+  std::vector<Constant*> entries, params, blobs, caches, heads, taps, edits;
   for (std::string_view name : kEntries) entries.push_back(entry(name));
   for (const ir::Parameter& p : module_.parameters) params.push_back(parameter(p));
   for (const ir::HeadFacts& h : heads_) heads.push_back(head(h));
   for (const std::string& name : tap_names_) taps.push_back(data_.text(name));
+  for (const std::string& name : edit_names_) edits.push_back(data_.text(name));
   for (const ir::Constant& blob : module_.constants) blobs.push_back(data_.doubles("blob." + blob.name, blob.values));
   const passes::CacheLayout cache = passes::cache_layout(module_);
   for (const passes::CacheTensor& tensor : cache.tensors) {
@@ -302,7 +322,8 @@ llvm::GlobalVariable* TableWriter::write(uint64_t build_id, const std::string& a
   members.push_back(data_.strings());
   members.push_back(data_.array("taps", taps));
   members.push_back(data_.i32(static_cast<int64_t>(taps.size())));
-  members.push_back(data_.i32(0));
+  members.push_back(data_.i32(static_cast<int64_t>(edits.size())));
+  members.push_back(data_.array("edits", edits));
   members.push_back(data_.array_value(entries));
   Constant* value = data_.structure(members);
   TFC_CHECK(llvm_.getDataLayout().getTypeAllocSize(value->getType()) == sizeof(tc::ModelDesc),

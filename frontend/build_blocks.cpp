@@ -39,6 +39,7 @@ class BlockBuilder {
     module.description = resolved_toml(d_);
     for (const FreezePattern& freeze : d_.train.freeze) module.freezes.push_back({freeze.text, freeze.place});
     for (const FreezePattern& tap : d_.debug.taps) module.taps.push_back({tap.text, tap.place});
+    for (const FreezePattern& edit : d_.debug.edits) module.edits.push_back({edit.text, edit.place});
     const RecomputeSettings& again = d_.train.recompute;
     const LoraSettings& lora = d_.train.lora;
     if (lora.rank > 0) {

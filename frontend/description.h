@@ -187,9 +187,10 @@ struct TrainSettings {
   LoraSettings lora;
 };
 
-/// What callers may look at.
+/// What callers may look at, and what they may change.
 struct DebugSettings {
-  std::vector<FreezePattern> taps;  // globs of values' names; passes/add_taps.h knows what they mean
+  std::vector<FreezePattern> taps;   // globs of values' names; passes/add_taps.h knows what they mean
+  std::vector<FreezePattern> edits;  // likewise; passes/add_edits.h
 };
 
 struct InputSettings {

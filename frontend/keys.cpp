@@ -242,7 +242,7 @@ constexpr Key kKeys[] = {
     {"run", "top_k", Integer, "0", "of the sample; 0: off", 0, kInt32},
 
     {"debug", "taps", TextOrTexts, "[]", "values that a call leaves to look at, by globs of their names: \"layers.0.attn.weights\", \"layers.*.ffn.act\""},
-    {"debug", "edits", TextOrTexts, "[]", "values that a call may change on their way", 0, 0, "", "edits of values inside the model"},
+    {"debug", "edits", TextOrTexts, "[]", "values that a caller may replace or add to on their way, by such globs: \"layers.*.attn\""},
 
     {"block", "nodes", Nodes, "the ordinary block", "the block written out; `x` is its input, the last node its output"},
     {"block", "attention", Table, "", "overrides of `[attention]`", 0, 0, "", "", "layer.attention"},

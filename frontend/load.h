@@ -12,7 +12,7 @@
 namespace tfc::frontend {
 
 /// The description in the file `path`, overridden by `sets` ("model.layers=2", the value is TOML; a bare word
-/// is a string; "--tap=GLOB" is one more of [debug] taps). Empty when there was an error: `diagnostics` has all of them. "-" reads standard input.
+/// is a string; "--tap=GLOB" is one more of [debug] taps, "--edit=GLOB" of edits). Empty when there was an error: `diagnostics` has all of them. "-" reads standard input.
 std::optional<Description> load_description(const std::string& path, const std::vector<std::string>& sets,
                                             ir::Diagnostics& diagnostics);
 

@@ -234,6 +234,7 @@ class Resolver {
     const Scope train = table("train");
     d_.train.freeze = resolve_patterns(train, "freeze");
     d_.debug.taps = resolve_patterns(table("debug"), "taps");
+    d_.debug.edits = resolve_patterns(table("debug"), "edits");
     d_.train.recompute = resolve_recompute(train, diagnostics_);
     d_.train.lora = resolve_lora(train, diagnostics_);
     d_.train.zero_init = train.flag("zero_init", false);

@@ -375,8 +375,10 @@ std::string train_table(const Description& d) {
 }
 
 std::string debug_table(const DebugSettings& debug) {
-  if (debug.taps.empty()) return {};
-  return Items().add_text("taps", texts_literal(debug.taps)).table("debug");
+  Items items;
+  if (!debug.taps.empty()) items.add_text("taps", texts_literal(debug.taps));
+  if (!debug.edits.empty()) items.add_text("edits", texts_literal(debug.edits));
+  return items.table("debug");
 }
 
 std::string inputs_table(const InputSettings& inputs) {

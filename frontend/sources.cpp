@@ -20,7 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTapFlag = "--tap=";
+/// Flags that add a pattern to a list of [debug].
+struct ListFlag {
+  std::string_view flag, key;
+};
+constexpr ListFlag kListFlags[] = {{"--tap", "taps"}, {"--edit", "edits"}};
 constexpr size_t kMiB = size_t{1} << 20;
 
 /// Of one file. Descriptions have some kilobytes; a dump holds every graph of a module.
@@ -153,20 +157,23 @@ void apply_set(Document& document, const std::string& set, int level, ir::Diagno
   merge(document.root, std::move(over.root), false);
 }
 
-/// One more of what the description taps.
-void apply_tap(Document& document, const std::string& glob, int level, ir::Diagnostics& diagnostics) {
-  const auto file = std::make_shared<ir::SourceFile>(ir::SourceFile{"--tap", "debug.taps = [" + ir::quoted(glob) + "]"});
+/// One more of what the description taps or edits.
+void append_pattern(Document& document, const ListFlag& list, const std::string& glob, int level,
+                    ir::Diagnostics& diagnostics) {
+  const std::string key(list.key);
+  const auto file = std::make_shared<ir::SourceFile>(
+      ir::SourceFile{std::string(list.flag), "debug." + key + " = [" + ir::quoted(glob) + "]"});
   Document over = read_toml(file, diagnostics);
   document.damaged |= over.damaged;
   set_level(over.root, level);
   Tree* debug = document.root.find("debug");
-  const Tree* before = debug ? debug->find("taps") : nullptr;
+  const Tree* before = debug ? debug->find(key) : nullptr;
   if (before && (before->kind == Tree::Kind::Text || before->kind == Tree::Kind::Array)) {
-    Tree& taps = *over.root.find("debug")->find("taps");
+    Tree& added = *over.root.find("debug")->find(key);
     std::vector<Tree> all = before->elements;
     if (before->kind == Tree::Kind::Text) all = {*before};
-    all.insert(all.end(), taps.elements.begin(), taps.elements.end());
-    taps.elements = std::move(all);
+    all.insert(all.end(), added.elements.begin(), added.elements.end());
+    added.elements = std::move(all);
   }
   merge(document.root, std::move(over.root), false);
 }
@@ -216,8 +223,11 @@ Sources gather_sources(const std::shared_ptr<const ir::SourceFile>& file,
   Document document = gatherer.read(file);
   int level = document.root.level;
   for (const std::string& set : sets) {
-    if (set.starts_with(kTapFlag)) {
-      apply_tap(document, set.substr(kTapFlag.size()), ++level, diagnostics);
+    const auto list = std::find_if(std::begin(kListFlags), std::end(kListFlags), [&](const ListFlag& one) {
+      return set.starts_with(std::string(one.flag) + "=");
+    });
+    if (list != std::end(kListFlags)) {
+      append_pattern(document, *list, set.substr(list->flag.size() + 1), ++level, diagnostics);
     } else {
       apply_set(document, set, ++level, diagnostics);
     }

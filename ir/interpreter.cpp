@@ -78,7 +78,7 @@ void Interpreter::write(Space space, const std::string& name, const std::vector<
 }
 
 static Space space_from_name(std::string_view name) {
-  for (const Space space : {Space::Params, Space::Grads, Space::Moment1, Space::Moment2, Space::Cache})
+  for (const Space space : {Space::Params, Space::Grads, Space::Moment1, Space::Moment2, Space::Cache, Space::Edits})
     if (space_name(space) == name) return space;
   compiler_fault("'" + std::string(name) + "' is no space that state lives in");
 }
@@ -104,6 +104,12 @@ Tensor Interpreter::leaf(const Node& node, const std::vector<Tensor>* arguments)
       const std::string& name = node.attributes.text("name");
       const Space space = space_from_name(node.attributes.text("space"));
       if (space == Space::Cache) return cache.try_emplace(name, tensor).first->second;
+      if (space == Space::Edits) {
+        const auto set = edits.find(name);
+        if (set == edits.end()) return tensor;
+        TFC_CHECK(set->second.shape == tensor.shape, "the edit '" + name + "' has another shape than " + type.text());
+        return set->second;
+      }
       tensor.data = read(space, name);
       break;
     }

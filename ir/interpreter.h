@@ -44,6 +44,7 @@ class Interpreter {
   std::map<std::string, Tensor> inputs;     // by the name of the input leaf
   std::vector<double>& block(Space space);  // Params, Grads, Moment1, Moment2; zeros at first
   std::map<std::string, Tensor> cache;      // tensors of space cache; made with zeros when first read
+  std::map<std::string, Tensor> edits;      // of space edits (ir/edits.h); zeros, which change nothing, where absent
 
   /// A parameter, or neighbours "a+b", out of a block: its elements. `name` "*": all that is not frozen.
   std::vector<double> read(Space space, const std::string& name);

@@ -37,7 +37,7 @@ struct Parameter {
 };
 
 /// A pattern of the description. What it freezes: a part ("embedding", "layers.0-5", "head") or a glob of parameter
-/// names; what it taps: a glob of values' names.
+/// names; what it taps or edits: a glob of values' names.
 struct Freeze {
   std::string pattern;
   Place place;
@@ -81,6 +81,7 @@ struct Module {
   std::string description;            // the resolved TOML text
   std::vector<Freeze> freezes;        // phase blocks; from ops on parameters say it themselves
   std::vector<Freeze> taps;           // globs of values to show, until add-taps makes outputs of them
+  std::vector<Freeze> edits;          // globs of values that callers may change, until add-edits
   Recompute recompute;
   Lora lora;                          // phase blocks; expand makes the adapters
   std::vector<Parameter> parameters;  // in the documented order, see lay_out_parameters

@@ -5,8 +5,8 @@
 namespace tfc::ir {
 
 std::string_view space_name(Space space) {
-  constexpr std::string_view kNames[] = {"ws",      "params", "grads", "moment1",
-                                         "moment2", "cache",  "const", "ext"};
+  constexpr std::string_view kNames[] = {"ws",      "params", "grads", "moment1", "moment2",
+                                         "cache",   "edits",  "const", "ext"};
   return kNames[static_cast<int>(space)];
 }
 

@@ -12,8 +12,8 @@ namespace tfc::ir {
 
 /// Where memory lives. Values match runtime/plan.h. Workspace arguments name a buffer, External ones an input
 /// or output of the entry, Constant ones a blob of Module::constants; the others are whole blocks.
-enum class Space : uint8_t { Workspace, Params, Grads, Moment1, Moment2, Cache, Constant, External };
-std::string_view space_name(Space space);  // "ws" "params" "grads" "moment1" "moment2" "cache" "const" "ext"
+enum class Space : uint8_t { Workspace, Params, Grads, Moment1, Moment2, Cache, Edits, Constant, External };
+std::string_view space_name(Space space);  // "ws" "params" "grads" "moment1" "moment2" "cache" "edits" "const" "ext"
 
 /// One piece of workspace. Lifetimes are in records; buffers that do not overlap in time may share a slot.
 struct Buffer {

@@ -78,6 +78,7 @@ void Printer::number_files() {
   number_file(module_.recompute.place);
   for (const Freeze& freeze : module_.freezes) number_file(freeze.place);
   for (const Freeze& tap : module_.taps) number_file(tap.place);
+  for (const Freeze& edit : module_.edits) number_file(edit.place);
   number_file(module_.lora.place);
   for (const Freeze& target : module_.lora.targets) number_file(target.place);
   for (const Parameter& parameter : module_.parameters) number_file(parameter.place);
@@ -108,6 +109,7 @@ void Printer::module() {
   recompute();
   patterns("freeze", module_.freezes);
   patterns("tap", module_.taps);
+  patterns("edit", module_.edits);
   lora();
   parameters();
   constants();

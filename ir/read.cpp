@@ -26,6 +26,8 @@ Module Reader::module() {
       freezes();
     } else if (cursor_.take_word("tap")) {
       module_.taps = patterns();
+    } else if (cursor_.take_word("edit")) {
+      module_.edits = patterns();
     } else if (cursor_.take_word("lora")) {
       lora();
     } else if (cursor_.take_word("parameters")) {
@@ -36,7 +38,7 @@ Module Reader::module() {
       entry();
     } else {
       cursor_.fail(
-          "expected file, facts, description, recompute, freeze, tap, lora, parameters, constants or entry");
+          "expected file, facts, description, recompute, freeze, tap, edit, lora, parameters, constants or entry");
     }
   }
   return std::move(module_);

@@ -99,7 +99,7 @@ Arg Reader::arg() {
     return arg;
   }
   for (const Space space : {Space::Workspace, Space::Params, Space::Grads, Space::Moment1, Space::Moment2,
-                            Space::Cache, Space::Constant, Space::External}) {
+                            Space::Cache, Space::Edits, Space::Constant, Space::External}) {
     if (!cursor_.take(space_name(space))) continue;  // no dimension begins like one of them
     arg.space = space;
     if (cursor_.take("[")) {

@@ -7,6 +7,7 @@
 #include "ir/module.h"
 #include "ir/op_attributes.h"
 #include "ir/read.h"
+#include "ir/edits.h"
 #include "ir/verify_plan.h"
 
 namespace tfc::ir {
@@ -21,7 +22,7 @@ bool is_legal(OpKind kind, Phase phase, bool in_body) {
   if (kind == OpKind::Argument) return in_body;
   if (in_body)
     return op_class == OpClass::Primitive || op_class == OpClass::GradientPrimitive || kind == OpKind::Zeros;
-  if (kind == OpKind::State) return phase >= Phase::Joint;
+  if (kind == OpKind::State) return phase >= Phase::Ops;  // of edits; all else from Joint on
   switch (op_class) {
     case OpClass::Leaf:
       return true;
@@ -222,9 +223,15 @@ void Verifier::leaf(const Graph& graph, const Node& node) {
   if (node.op == OpKind::Param) memory(node, node.attributes.text("name"));
   if (node.op != OpKind::State) return;
   const std::string& space = node.attributes.text("space");
+  if (space == kEditsSpace) {
+    if (node.results[0].rank() < 1 || node.results[0].rank() > kMostEditedRank)
+      complain("is " + node.results[0].text() + ", edits are of 1 to " + std::to_string(kMostEditedRank) + " dimensions", &node);
+    return;
+  }
+  if (module_.phase < Phase::Joint) return complain("space '" + space + "' is of the phases from joint on", &node);
   if (space == "cache") return;
   if (space != "params" && space != "grads" && space != "moment1" && space != "moment2") {
-    complain("space '" + space + "' is unknown, expected params, grads, moment1, moment2 or cache", &node);
+    complain("space '" + space + "' is unknown, expected params, grads, moment1, moment2, cache or edits", &node);
     return;
   }
   const std::string& name = node.attributes.text("name");

@@ -11,13 +11,8 @@ bool add_taps(ir::Module& module, PassContext& context) {
   ir::Entry* model = module.entry("model");
   TFC_CHECK(model, "add-taps expects an entry named model");
   ir::Graph& graph = model->graph;
-  std::vector<NamedValue> values;
-  for (const NamedValue& named : named_values(graph)) {
-    values.push_back(named);
-    if (graph.node(named.value.node).op == ir::OpKind::Attention)
-      values.push_back({named.name + ".weights", {named.value.node, 1}});
-  }
-  const std::vector<NamedValue> tapped = values_named_by(module.taps, values, "taps", context.diagnostics);
+  const std::vector<NamedValue> tapped =
+      values_named_by(module.taps, tappable_values(graph), "taps", context.diagnostics);
   for (const NamedValue& named : tapped) graph.outputs.push_back({std::string(ir::kTap) + named.name, named.value});
   context.diagnostics.remark("add-taps", module.taps.front().place,
                              std::to_string(tapped.size()) + " values are shown to callers");

@@ -23,15 +23,21 @@ void add_parts(const std::string& split, std::vector<NamedValue>& list, NodeId i
     list.push_back({prefix + part, {id, result++}});
 }
 
-void refuse(const ir::Freeze& glob, const std::string& wrong, const std::vector<NamedValue>& values,
-            const std::string& key, ir::Diagnostics& diagnostics) {
+void refuse(const ir::Freeze& glob, const std::string& wrong, const NamedValue* refused,
+            const std::vector<NamedValue>& values, const std::string& key, ir::Diagnostics& diagnostics) {
   if (!wrong.empty()) {
     diagnostics.error(glob.place, key + ": '" + glob.pattern + "' is no glob: " + wrong);
     return;
   }
+  if (refused) {
+    diagnostics.error(glob.place, key + ": '" + refused->name + "' " + refused->refusal);
+    return;
+  }
   ir::Diagnostic& error = diagnostics.error(glob.place, key + ": no value is named by '" + glob.pattern + "'");
   std::vector<std::string> names;
-  for (const NamedValue& named : values) names.push_back(named.name);
+  for (const NamedValue& named : values) {
+    if (named.refusal.empty()) names.push_back(named.name);
+  }
   const std::string near = ir::nearest_name(glob.pattern, names);
   if (!near.empty()) error.notes.push_back("did you mean '" + near + "'?");
   error.notes.push_back("--emit=ir:ops lists the values" +
@@ -55,6 +61,16 @@ std::vector<NamedValue> named_values(const Graph& graph) {
   return list;
 }
 
+std::vector<NamedValue> tappable_values(const Graph& graph) {
+  std::vector<NamedValue> values;
+  for (const NamedValue& named : named_values(graph)) {
+    values.push_back(named);
+    if (graph.node(named.value.node).op == OpKind::Attention)
+      values.push_back({named.name + ".weights", {named.value.node, 1}});
+  }
+  return values;
+}
+
 std::vector<NamedValue> values_named_by(const std::vector<ir::Freeze>& globs, const std::vector<NamedValue>& values,
                                         const std::string& key, ir::Diagnostics& diagnostics) {
   std::vector<NamedValue> chosen;
@@ -63,12 +79,17 @@ std::vector<NamedValue> values_named_by(const std::vector<ir::Freeze>& globs, co
     llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(one.pattern);
     const std::string wrong = glob ? "" : llvm::toString(glob.takeError());
     bool matches = false;
+    const NamedValue* refused = nullptr;
     for (const NamedValue& named : values) {
       if (!wrong.empty() || !glob->match(named.name)) continue;
+      if (!named.refusal.empty()) {
+        refused = &named;
+        continue;
+      }
       matches = true;
       if (known.insert(named.name).second) chosen.push_back(named);
     }
-    if (!matches) refuse(one, wrong, values, key, diagnostics);
+    if (!matches) refuse(one, wrong, refused, values, key, diagnostics);
   }
   return chosen;
 }

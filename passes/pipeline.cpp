@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "passes/accumulate_in_place.h"
+#include "passes/add_edits.h"
 #include "passes/add_taps.h"
 #include "passes/cancel_key_bias.h"
 #include "passes/choose_recompute.h"
@@ -49,6 +50,8 @@ constexpr Pass kPasses[] = {
     // From here on no two products with neighbouring weights read the same value.
     {"add-taps", "values that the description taps are outputs, which every pass respects",
      Phase::Ops, Phase::Ops, kMandatory, add_taps},
+    {"add-edits", "values that the description edits go through an edit, taps of them too",
+     Phase::Ops, Phase::Ops, kMandatory, add_edits},
     {"fold-constants", "what is known now need not run",
      Phase::Ops, Phase::Ops, kOptional, fold_constants},
     {"drop-dead-nodes", "what no output needs is not computed",

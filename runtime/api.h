@@ -214,7 +214,20 @@ typedef struct {
   uint32_t values, gradients;  /* bit e: a call of entry e leaves the value, its gradient */
 } tc_tap;
 
-/* An array of the library's: dense, row-major, NAME_real. */
+/* A value inside the model that its description lets callers change, see `edit_info` and `set_edit`. */
+typedef struct {
+  size_t size;
+  const char *name;            /* "layers.0.attn" */
+  uint32_t entries;            /* bit e: calls of entry e have the value */
+  int32_t rank;
+  int64_t shape[4];            /* 0: the call's (B, T, S) */
+} tc_edit;
+
+/* What set_edit does with elements; clear_edits: with which edit. */
+enum { TC_EDIT_REPLACE = 1, TC_EDIT_ADD = 2 };
+enum { TC_ALL_EDITS = -1 };
+
+/* An array, the library's or in set_edit the caller's: dense, row-major, NAME_real unless something else is said. */
 typedef struct {
   size_t size;
   const void *data;
@@ -331,6 +344,14 @@ typedef struct {
    * Zeros at masked positions. TC_E_STATE: that call has left no such value (see tap_info), or has failed; step,
    * train_step and merge_lora leave none, generate those of its last token. */
   tc_status (*tap)(tc_session *, int32_t index, int gradient, tc_array *);
+  tc_status (*edit_info)(int32_t index, tc_edit *); /* from 0 on; TC_E_ARGUMENT past the last */
+  /* From now on every call of this session that has the value goes on with `value` in its place, or with the sum of
+   * both, where `where` (uint8: 0 or 1; NULL: everywhere) is 1. Both arrays are copied; an edit that was set is replaced.
+   * They repeat along dimensions of size 1 and those that they lack in front, as NumPy broadcasts: [W], [T,W], [B,1,W]
+   * fit [B,T,W]. A call in which they do not fit is TC_E_ARGUMENT and does nothing. Masked rows are not edited. No
+   * gradient reaches what was replaced. The core knows no edits. */
+  tc_status (*set_edit)(tc_session *, int32_t index, int how, const tc_array *value, const tc_array *where);
+  tc_status (*clear_edits)(tc_session *, int32_t index); /* TC_ALL_EDITS: all */
 } tc_api;
 
 #ifdef __cplusplus

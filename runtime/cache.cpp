@@ -190,7 +190,8 @@ tc_status reset_cache(tc_session& session, int64_t B, int64_t capacity, const In
   if (source) inputs = *source;
   inputs.sizes.B = B;
   inputs.sizes.C = capacity;
-  if (source)
+  if (source) status = check_edits(desc, session.edits, EntryEncode, inputs.sizes, session.message);
+  if (status == TC_OK && source)
     status = need_workspace(session, frame_of(desc, EntryEncode, inputs.sizes, session.options.threads));
   if (status == TC_OK) status = make_cache(session, inputs.sizes);
   if (status != TC_OK || !source) return status;

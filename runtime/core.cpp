@@ -112,7 +112,8 @@ bool CoreCall::bind(EntryId entry) {
   bind_frame(desc(), frame_, memory_, inputs_, bindings_);
   char* const spaces[SpaceConstant] = {bindings_.spaces[SpaceWorkspace],  static_cast<char*>(core_.params),
                                        static_cast<char*>(core_.grads),   static_cast<char*>(core_.moment1),
-                                       static_cast<char*>(core_.moment2), static_cast<char*>(core_.cache)};
+                                       static_cast<char*>(core_.moment2), static_cast<char*>(core_.cache),
+                                       bindings_.spaces[SpaceEdits]};
   for (int space = 0; space < SpaceConstant; ++space) bindings_.spaces[space] = spaces[space];
   return true;
 }

@@ -51,6 +51,10 @@ int64_t external_bytes(const ModelDesc& model, const ExternalDesc& external, con
   return bytes;
 }
 
+int64_t edit_bytes(const ModelDesc& model, const EntryDesc& entry) {
+  return entry.edit_count > 0 ? model.edit_count * static_cast<int64_t>(sizeof(EditEntry)) : 0;
+}
+
 void write_mask(char* target, int64_t rows, int64_t tokens, const int32_t* lengths) {
   if (!lengths) {
     memset(target, 1, static_cast<size_t>(rows * tokens));
@@ -105,6 +109,8 @@ Frame frame_of(const ModelDesc& model, EntryId id, const Sizes& sizes, int threa
     frame.held[external.role] = bytes;
     bytes = plus(bytes, align_up(external_bytes(model, external, sizes)));
   }
+  frame.edits = bytes;
+  bytes = plus(bytes, align_up(edit_bytes(model, entry)));
   frame.planned = bytes;
   bytes = plus(bytes, align_up(evaluate(model.code + entry.workspace, sizes)));
   frame.scratch = bytes;
@@ -116,6 +122,8 @@ Frame frame_of(const ModelDesc& model, EntryId id, const Sizes& sizes, int threa
 void bind_frame(const ModelDesc& model, const Frame& frame, char* memory, const Inputs& inputs, Bindings& bindings) {
   bindings.sizes = frame.sizes;
   bindings.spaces[SpaceWorkspace] = memory + frame.planned;
+  bindings.spaces[SpaceEdits] = memory + frame.edits;
+  memset(memory + frame.edits, 0, static_cast<size_t>(edit_bytes(model, model.entries[frame.entry])));
   for (int role = 0; role < RoleEnd; ++role) {
     bindings.roles[role] = inputs.roles[role];
     if (!inputs.roles[role] && frame.held[role] >= 0) bindings.roles[role] = memory + frame.held[role];

@@ -12,6 +12,7 @@ struct Frame {
   EntryId entry = EntryInfer;
   Sizes sizes;
   int64_t held[RoleEnd];  // offset of what is held here for a role; -1: nothing is
+  int64_t edits = 0;      // offset of the table of edits, which is there where the entry has some
   int64_t planned = 0;    // offset of the plan's buffers
   int64_t scratch = 0, scratch_stride = 0;
   int64_t bytes = 0;  // of all, a multiple of 64; kMost: beyond any memory
@@ -19,7 +20,7 @@ struct Frame {
 
 Frame frame_of(const ModelDesc& model, EntryId entry, const Sizes& sizes, int threads);
 
-/// Pointers for a walk in `memory`: the caller's inputs, held values for the rest (masks written out).
+/// Pointers for a walk in `memory`: the caller's inputs, held values for the rest (masks written out); no edit is set.
 /// Outputs that the caller provides are set in bindings.roles afterwards.
 void bind_frame(const ModelDesc& model, const Frame& frame, char* memory, const Inputs& inputs, Bindings& bindings);
 

@@ -34,6 +34,7 @@ class Generation {
  private:
   tc_status check(const tc_batch* given);
   tc_status check_sliding();
+  tc_status check_all_edits();
   tc_status check_rows(const tc_batch& batch);
   tc_status check_room(int64_t row, int64_t length);
   tc_status allocate();
@@ -140,6 +141,14 @@ tc_status Generation::check_room(int64_t row, int64_t length) {
   return session_.message.fail(TC_E_ARGUMENT,
                                "max_new is %lld, but row %lld has %lld tokens of at most %lld (max_seq)",
                                Long{settings_.max_new}, Long{row}, Long{taken}, Long{context()});
+}
+
+/// Calls bring pieces of rows, of one token in the end: before the first of them it is known that all fit.
+tc_status Generation::check_all_edits() {
+  Sizes sizes = source_.sizes;
+  sizes.B = B_;
+  sizes.T = 1;
+  return check_edits(desc_, session_.edits, EntryDecode, sizes, session_.message);
 }
 
 tc_status Generation::check_rows(const tc_batch& batch) {
@@ -352,7 +361,8 @@ bool Generation::past_context() const {
 tc_status Generation::run(const tc_batch* given) {
   tc_status status = check(given);
   if (status != TC_OK || settings_.max_new == 0) return status;
-  status = allocate();
+  status = check_all_edits();
+  if (status == TC_OK) status = allocate();
   if (status != TC_OK) return status;
   begin_rows();
   status = begin_cache();

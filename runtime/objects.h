@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "runtime/batch.h"
+#include "runtime/edits.h"
 #include "runtime/frame.h"
 #include "runtime/heads.h"
 #include "runtime/memory.h"
@@ -38,7 +39,7 @@ struct tc_session {
   tc_model* model;
   tc_options options;
   tc::Allocator allocator;
-  tc::Block self;  // this struct and the entries' resolved tables
+  tc::Block self;  // this struct, the entries' resolved tables and the edits
   tc::Block workspace;
   tc::Resolved* resolved[tc::EntryEnd];  // by entry, null where there is none
   tc::Profile profiles[tc::EntryEnd];    // by entry, where times are wanted
@@ -48,6 +49,7 @@ struct tc_session {
   tc::Message message;
   tc::Losses losses;  // of the last call that had some
   tc::Tapped tapped;
+  tc::Edit* edits;  // one for each of the model's
 
   // The cache: the entries' tensors, then for each row its length, its next token's position and its last one's
   // document, then the source's mask and documents (runtime/cache.cpp).

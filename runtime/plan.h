@@ -16,8 +16,8 @@ enum ExprOp : int64_t { ExprEnd, ExprConst /*value*/, ExprSymbol /*index*/, Expr
                         ExprMin, ExprMax };
 
 /// As ir::Space.
-enum SpaceId : int32_t { SpaceWorkspace, SpaceParams, SpaceGrads, SpaceMoment1, SpaceMoment2, SpaceCache, SpaceConstant,
-                         SpaceExternal, SpaceNull /* a null pointer */, SpaceInteger /* not a pointer: the value itself */ };
+enum SpaceId : int32_t { SpaceWorkspace, SpaceParams, SpaceGrads, SpaceMoment1, SpaceMoment2, SpaceCache, SpaceEdits,
+                         SpaceConstant, SpaceExternal, SpaceNull /* a null pointer */, SpaceInteger /* not a pointer: the value itself */ };
 
 struct ArgDesc {
   int32_t space;
@@ -76,6 +76,24 @@ struct TapDesc {
   int64_t offset;      // program: bytes from the start of the plan's buffers
 };
 
+/// A value that an entry lets the caller change on its way: which of the model's edits, and its shape.
+struct EditDesc {
+  int32_t edit;        // index into ModelDesc::edits
+  int32_t rank;
+  int64_t dims[4];     // programs
+};
+
+/// What is done with an element: nothing, replaced, added to.
+enum EditHow : uint8_t { EditKeep, EditReplace, EditAdd };
+
+/// What kernels read of an edit that is set: addresses of the caller's elements and of what is done with each (EditHow),
+/// with strides in elements over the value's leading dimensions, 0 where an array repeats. All zero: nothing is set.
+/// Rows of both are as wide as the value. The space Edits is a table of these, one for each of ModelDesc::edits.
+struct EditEntry {
+  int64_t value, how;
+  int64_t value_strides[3], how_strides[3];
+};
+
 enum EntryId : int32_t { EntryInfer, EntryLast, EntryLoss, EntryLogprobs, EntryTrain, EntryVjp, EntryStep, EntryDecode,
                          EntryEncode, EntryMerge, EntryEnd };
 
@@ -88,7 +106,8 @@ struct EntryDesc {
   int64_t workspace;   // program: bytes without scratch, multiple of 64
   int64_t scratch;     // program: bytes per thread, multiple of 64
   const TapDesc* taps;
-  int32_t tap_count, reserved;
+  int32_t tap_count, edit_count;
+  const EditDesc* edits;
 };
 
 enum InitKind : int32_t { InitConstant, InitNormal, InitUniform };
@@ -154,7 +173,8 @@ struct ModelDesc {
   const int64_t* code;       // all programs
   const char* strings;       // names of nodes, each ended by a zero
   const char* const* taps;   // names of the values that entries show
-  int32_t tap_count, reserved;
+  int32_t tap_count, edit_count;
+  const char* const* edits;  // names of the values that callers may change
   EntryDesc entries[EntryEnd];
 };
 

@@ -13,7 +13,7 @@ int64_t session_bytes(const ModelDesc& desc) {
   for (const EntryDesc& entry : desc.entries) {
     if (entry.present) bytes += resolved_bytes(entry);
   }
-  return bytes;
+  return bytes + align_up(desc.edit_count * static_cast<int64_t>(sizeof(Edit)));
 }
 
 namespace {
@@ -40,6 +40,8 @@ tc_status create(tc_model* model, const tc_options* given, tc_session** out, Mes
     session->resolved[e] = place_resolved(desc.entries[e], tables);
     tables += resolved_bytes(desc.entries[e]);
   }
+  session->edits = reinterpret_cast<Edit*>(tables);
+  for (int32_t i = 0; i < desc.edit_count; ++i) new (&session->edits[i]) Edit{};
   session->pool.configure(options.threads);
   session->executor = executor_of(desc, options, &session->pool);
   *out = session;
@@ -84,11 +86,14 @@ tc_status need_workspace(tc_session& session, const Frame& frame) {
 tc_status prepare(tc_session& session, EntryId entry, const Inputs& inputs, SessionRun& run) {
   const tc_model& model = *session.model;
   session.tapped.entry = -1;
+  tc_status status = check_edits(*model.desc, session.edits, entry, inputs.sizes, session.message);
+  if (status != TC_OK) return status;
   run.frame = frame_of(*model.desc, entry, inputs.sizes, session.options.threads);
-  const tc_status status = need_workspace(session, run.frame);
+  status = need_workspace(session, run.frame);
   if (status != TC_OK) return status;
   run.bindings = Bindings{};
   bind_frame(*model.desc, run.frame, session.workspace.data, inputs, run.bindings);
+  hold_edits(*model.desc, session.edits, run.frame, session.workspace.data);
   run.bindings.spaces[SpaceParams] = model.parameters.data;
   run.bindings.spaces[SpaceGrads] = model.gradients.data;
   run.bindings.spaces[SpaceMoment1] = model.moments.data;
@@ -153,6 +158,7 @@ void destroy_session(tc_session* session) {
   session->pool.stop();
   session->allocator.release(session->cache);
   session->allocator.release(session->workspace);
+  for (int32_t i = 0; i < session->model->desc->edit_count; ++i) release_edit(session->edits[i], session->allocator);
   Allocator allocator = session->allocator;
   Block self = session->self;
   session->~tc_session();

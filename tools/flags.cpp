@@ -114,6 +114,11 @@ bool read_tap(Parser& p, const std::string& value) {
   return true;
 }
 
+bool read_edit(Parser& p, const std::string& value) {
+  p.options.sets.push_back("--edit=" + value);
+  return true;
+}
+
 bool one_of(Parser& p, const std::string& flag, const std::string& value,
             const std::vector<std::string>& known) {
   if (std::count(known.begin(), known.end(), value)) return true;
@@ -260,6 +265,7 @@ constexpr Flag kFlags[] = {
    "phase: --emit=ir:joint (default: lib,so,header,python)", read_emit},
   {"--set", "KEY=VALUE", kEvery, "override one key of the description: --set model.layers=2", read_set},
   {"--tap", "GLOB", kCompile | kVerify | kTrain | kBench, "show a value to callers, besides those of [debug] taps: --tap='layers.*.attn.weights'", read_tap},
+  {"--edit", "GLOB", kCompile | kVerify | kTrain | kBench, "let callers change a value, besides those of [debug] edits: --edit='layers.*.attn'", read_edit},
   {"--precision", "f32|f64", kEvery, "element type of parameters and values (default: f32)", read_precision},
   {"--cpu", "NAME", kEvery, "native, x86-64-v2, -v3, -v4, or a CPU of LLVM's (default: native)", read_cpu},
   {"--functions", "infer|train|all", kCompile, "which entries the library has (default: all)", read_functions},

@@ -39,7 +39,7 @@ struct Options {
   bool output_given = false;
   std::vector<EmitRequest> emit;  // in the order given; the default is lib, so, header, python
   bool emit_given = false;
-  std::vector<std::string> sets;  // "key=value", or "--tap=GLOB" (frontend/load.h)
+  std::vector<std::string> sets;  // "key=value", or "--tap=GLOB", "--edit=GLOB" (frontend/load.h)
   ir::DType precision = ir::DType::F32;
   bool precision_given = false;
   std::string cpu = "native";

@@ -53,9 +53,12 @@ Verification::Verification(const ir::Module& joint, const LoadedLibrary& library
       model_(library, 1, 1),
       interpreter_(joint, point),
       inputs_(random_inputs(joint, point, 7, true)),
-      batch_(joint, model_.info(), inputs_, point) {
+      batch_(joint, model_.info(), inputs_, point),
+      edits_(random_edits(joint, point)) {
   share_parameters();
   interpreter_.inputs = inputs_;
+  set_edits(model_, edits_);
+  set_edits(interpreter_, edits_);
 }
 
 void Verification::run() {

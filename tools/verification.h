@@ -7,6 +7,7 @@
 #include "ir/interpreter.h"
 #include "tools/call_inputs.h"
 #include "tools/loaded_library.h"
+#include "tools/random_edits.h"
 
 namespace tfc::tools {
 
@@ -84,6 +85,7 @@ class Verification {
   ir::Interpreter interpreter_;
   Inputs inputs_;
   Batch batch_;
+  const std::vector<RandomEdit> edits_;  // set in every call of both
   tc_batch forward_batch_{};
   std::vector<double> train_gradients_;
 };

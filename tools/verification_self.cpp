@@ -150,6 +150,7 @@ struct Verification::Results {
 
 Verification::Results Verification::results_with(int threads) {
   LoadedModel model(library_, 1, threads);
+  set_edits(model, edits_);
   Results results;
   Outputs outputs(graph("infer"), point_, model.info().real_bytes);
   model.check(model.api().forward(model.session(), &batch_.batch, 0, outputs.pointers.data()));

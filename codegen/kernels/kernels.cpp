@@ -7,7 +7,7 @@ namespace tfc::codegen {
 const std::vector<KernelFamily>& kernel_families() {
   static const std::vector<KernelFamily> families = [] {
     std::vector<KernelFamily> all;
-    for (const auto& part : {product_kernels(), loss_kernels(), elementwise_kernels(), dropout_kernels(), norm_kernels(),
+    for (const auto& part : {product_kernels(), loss_kernels(), elementwise_kernels(), edit_kernels(), dropout_kernels(), norm_kernels(),
                              embedding_kernels(), patch_kernels(), layer_scale_kernels(), attention_kernels(),
                              pool_kernels(), update_kernels(), expert_kernels(), balance_kernels()}) {
       all.insert(all.end(), part.begin(), part.end());

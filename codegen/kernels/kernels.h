@@ -24,6 +24,7 @@ const std::vector<KernelFamily>& kernel_families();
 std::vector<KernelFamily> product_kernels();
 std::vector<KernelFamily> loss_kernels();
 std::vector<KernelFamily> elementwise_kernels();
+std::vector<KernelFamily> edit_kernels();
 std::vector<KernelFamily> dropout_kernels();
 std::vector<KernelFamily> norm_kernels();
 std::vector<KernelFamily> embedding_kernels();

@@ -2,6 +2,7 @@
 
 #include "ir/check.h"
 #include "passes/plan/schedule.h"
+#include "passes/row_mask.h"
 
 namespace tfc::passes {
 
@@ -17,6 +18,7 @@ namespace {
 bool keeps_rows_apart(OpKind op) {
   switch (op) {
     case OpKind::Input:
+    case OpKind::State:
     case OpKind::Param:
     case OpKind::Argument:
     case OpKind::Embedding:
@@ -31,6 +33,7 @@ bool keeps_rows_apart(OpKind op) {
     case OpKind::Scale:
     case OpKind::Activation:
     case OpKind::Residual:
+    case OpKind::Edit:
     case OpKind::Split:
     case OpKind::Concat:
     case OpKind::Linear:
@@ -52,7 +55,6 @@ bool keeps_rows_apart(OpKind op) {
 /// forward left there.
 bool gives_nothing_to_zeros(OpKind op) {
   switch (op) {
-    case OpKind::State:
     case OpKind::Zeros:
     case OpKind::DropoutKeys:
     case OpKind::Dropout:
@@ -62,6 +64,7 @@ bool gives_nothing_to_zeros(OpKind op) {
     case OpKind::BatchSum:
     case OpKind::PositionRowsGrad:
     case OpKind::ActivationGrad:
+    case OpKind::EditGrad:
     case OpKind::LinearDx:
     case OpKind::LinearDw:
     case OpKind::ColumnSum:
@@ -162,13 +165,8 @@ void EntryPlanner::copy_output(const Storage::Copy& copy) {
 
 /// The mask of a value's rows; a null pointer where there is none.
 Arg EntryPlanner::mask_of(Value value) {
-  const Arg none{Arg::Kind::Pointer, ir::Space::Workspace, -1, 0};
-  const ir::Type& type = graph_.type(value);
-  if (type.rank() != 3) return none;
-  const NodeId mask = graph_.find(type.shape[1] == ir::Dim(ir::Symbol::S) ? "src_mask" : "mask");
-  if (!mask.valid() || graph_.node(mask).op != OpKind::Input) return none;
-  const ir::Type& rows = graph_.type({mask, 0});
-  return rows.shape[0] == type.shape[0] && rows.shape[1] == type.shape[1] ? locate({mask, 0}).pointer : none;
+  const Value mask = row_mask(graph_, graph_.type(value));
+  return mask.valid() ? locate(mask).pointer : Arg{Arg::Kind::Pointer, ir::Space::Workspace, -1, 0};
 }
 
 Arg EntryPlanner::real_rows(Value value) {

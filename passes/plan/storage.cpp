@@ -1,6 +1,9 @@
 #include "passes/plan/storage.h"
 
+#include <algorithm>
+
 #include "ir/check.h"
+#include "ir/edits.h"
 #include "ir/taps.h"
 #include "passes/plan/schedule.h"
 
@@ -22,7 +25,7 @@ Arg pointer(Space space, int index, ir::Dim offset = 0) {
 }
 
 std::optional<Space> state_space(std::string_view name) {
-  for (Space space : {Space::Params, Space::Grads, Space::Moment1, Space::Moment2, Space::Cache}) {
+  for (Space space : {Space::Params, Space::Grads, Space::Moment1, Space::Moment2, Space::Cache, Space::Edits}) {
     if (ir::space_name(space) == name) return space;
   }
   return std::nullopt;
@@ -45,6 +48,7 @@ bool same_memory(const Location& a, const Location& b) {
 Storage::Storage(const ir::Module& module, const CacheLayout& cache, const Graph& graph, ir::Plan& plan)
     : module_(module),
       parameter_numbers_(ir::parameter_numbers(module)),
+      edited_names_(ir::edited_names(module)),
       cache_(cache),
       graph_(graph),
       plan_(plan),
@@ -155,6 +159,8 @@ bool may_overwrite_operand(OpKind op) {
     case OpKind::ActivationGrad:
     case OpKind::Dropout:
     case OpKind::Residual:
+    case OpKind::Edit:
+    case OpKind::EditGrad:
     case OpKind::MaskRows:
     case OpKind::AddRows:
       return true;
@@ -196,6 +202,10 @@ Arg Storage::state_memory(const std::string& space_text, const std::string& name
     const CacheTensor* tensor = cache_.find(name);
     TFC_CHECK(tensor, "the cache has no tensor '" + name + "'");
     return pointer(*space, 0, tensor->offset);
+  }
+  if (*space == Space::Edits) {
+    const auto number = std::find(edited_names_.begin(), edited_names_.end(), ir::edited_name(name)) - edited_names_.begin();
+    return pointer(*space, 0, number * ir::kEditBytes);
   }
   if (name == "*") return pointer(*space, 0);
   const std::string first = ir::split_joined_name(name).front();

@@ -57,6 +57,7 @@ class Storage {
 
   const ir::Module& module_;
   const std::unordered_map<std::string_view, size_t> parameter_numbers_;
+  const std::vector<std::string> edited_names_;
   const CacheLayout& cache_;
   const ir::Graph& graph_;
   ir::Plan& plan_;

@@ -38,6 +38,7 @@ bool is_cheap(OpKind op) {
     case OpKind::AddRows:
     case OpKind::Dispatch:
     case OpKind::Add:
+    case OpKind::Edit:
     case OpKind::Split:
       return true;
     default:

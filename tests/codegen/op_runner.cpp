@@ -11,6 +11,7 @@
 
 #include "ir/check.h"
 #include "passes/lower/lowering.h"
+#include "runtime/plan.h"
 
 namespace tfc::test {
 
@@ -156,6 +157,8 @@ class OneOp : public passes::Lowering {
       memory_[static_cast<size_t>(piece)].write(c.operands[slot].data);
       places_[operands[slot]] = piece;
     }
+    if (c.op == ir::OpKind::Edit) describe_edit(operands[2], operands[1]);
+    if (c.op == ir::OpKind::EditGrad) describe_edit(operands[1], operands[0]);
     for (uint32_t i = 0; i < node().results.size(); ++i) {
       const bool donated = (c.op == ir::OpKind::AdamW) || (c.op == ir::OpKind::CacheAppend);
       if (c.unused.contains(i)) continue;
@@ -174,6 +177,7 @@ class OneOp : public passes::Lowering {
     const auto found = places_.find(value);
     if (!value.valid() || found == places_.end())
       return {{Arg::Kind::Pointer, ir::Space::Workspace, -1, 0}, 0, 0};
+    if (value == edit_) return {{Arg::Kind::Pointer, ir::Space::Edits, edit_entry_, 0}, 0, 0};
     const Memory& memory = memory_[static_cast<size_t>(found->second)];
     return {{Arg::Kind::Pointer, ir::Space::Workspace, found->second, 0}, memory.stride, memory.width};
   }
@@ -244,6 +248,26 @@ class OneOp : public passes::Lowering {
     return static_cast<int>(memory_.size()) - 1;
   }
 
+  /// The entry of a session's table, of arrays that repeat nowhere. Rows of `value` may be of any content in a gradient.
+  void describe_edit(Value how, Value value) {
+    tc::EditEntry entry{};
+    const auto address = [&](Value of) {
+      return static_cast<int64_t>(reinterpret_cast<intptr_t>(memory_[static_cast<size_t>(places_.at(of))].bytes.data()));
+    };
+    entry.value = address(value);
+    entry.how = address(how);
+    const std::vector<int64_t>& shape = case_.operands[0].shape;
+    int64_t stride = shape.back();
+    for (size_t d = 2; d <= shape.size(); ++d) {
+      entry.value_strides[4 - d] = entry.how_strides[4 - d] = stride;
+      stride *= shape[shape.size() - d];
+    }
+    memory_.emplace_back(DType::U8, 1, static_cast<int64_t>(sizeof entry), 0);
+    std::memcpy(memory_.back().bytes.data(), &entry, sizeof entry);
+    edit_ = how;
+    edit_entry_ = static_cast<int>(memory_.size()) - 1;
+  }
+
   const JitKernel& compiled(const ir::KernelSpec& spec, const std::string& level) {
     static std::map<std::string, std::unique_ptr<JitKernel>> known;
     auto& slot = known[level + std::to_string(case_.optimisation) + spec.text()];
@@ -257,6 +281,8 @@ class OneOp : public passes::Lowering {
   ir::NodeId id_;
   std::deque<Memory> memory_;
   std::map<Value, int> places_;
+  Value edit_;  // the operand that an entry describes
+  int edit_entry_ = -1;
   std::vector<ir::Record> records_;
 };
 

@@ -117,6 +117,9 @@ std::vector<OpCase> elementwise_cases(OpKind op) {
       return {{op, {real({2, 3, 9})}, {{"widths", std::vector<int64_t>{5, 1, 3}}}}};
     case OpKind::Concat:
       return {{op, {real({2, 3, 1}), real({2, 3, 7}), real({2, 3, 2})}}};
+    case OpKind::Edit:
+      return {{op, {real({2, 3}), real({2, 3}), mask({2, 3}, {0, 1, 2, 2, 0, 1})}},
+              {op, {real({1, 3, 2}), real({1, 3, 2}), mask({1, 3, 2}, {1, 2, 1, 2, 0, 1}), mask({1, 3}, {1, 0, 1})}}};
     default:
       return {};
   }

@@ -50,8 +50,8 @@ TEST(Verify, ParameterLeaves) {
       "in entry model: %o.weight (param): there is no parameter 'o.wieght', did you mean 'o.weight'?\n");
   EXPECT_EQ(faults("joint.tcir", "%p = state() {name = \"*\", space = \"params\"} : f32[32]",
                    "%p = state() {name = \"*\", space = \"prams\"} : f32[32]"),
-            "in entry step: %p (state): space 'prams' is unknown, expected params, grads, moment1, moment2 "
-            "or cache\n");
+            "in entry step: %p (state): space 'prams' is unknown, expected params, grads, moment1, moment2, "
+            "cache or edits\n");
 }
 
 TEST(Verify, Legality) {

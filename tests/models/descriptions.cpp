@@ -10,7 +10,7 @@ const std::vector<Case>& cases() {
     for (const auto& part :
          {decoder_cases(), encoder_cases(), pair_cases(), block_cases(), training_cases(),
           dropout_cases(), attention_cases(), moe_cases(),
-          vision_cases(), sharing_cases(), head_cases(), tap_cases()}) {
+          vision_cases(), sharing_cases(), head_cases(), tap_cases(), edit_cases()}) {
       joined.insert(joined.end(), part.begin(), part.end());
     }
     return joined;

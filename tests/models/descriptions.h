@@ -26,6 +26,7 @@ std::vector<Case> vision_cases();
 std::vector<Case> sharing_cases();
 std::vector<Case> head_cases();
 std::vector<Case> tap_cases();
+std::vector<Case> edit_cases();
 const Case& case_named(const std::string& name);
 
 }  // namespace tfc::models

@@ -30,6 +30,7 @@ class Description {
     shapes();
     for (const std::string& block : blocks_) text_ << block;
     overrides();
+    debug();
     return {"random_" + std::to_string(seed_), B_, T_, facts_.pair ? S_ : 0, text_.str()};
   }
 
@@ -196,6 +197,14 @@ class Description {
     std::string range = std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
     if (draw_.chance(20)) range = "-1";
     text_ << '[' << (facts_.pair ? "decoder." : "") << "layers." << range << "]\n" << random_settings(draw_, facts_);
+  }
+
+  /// Drawn last, so that a seed's model is the same but for this.
+  void debug() {
+    std::ostringstream keys;
+    if (draw_.chance(15)) keys << "taps = \"*\"\n";
+    if (draw_.chance(25)) keys << "edits = \"" << draw_.word({"*", "*layers.0.*", "*{attn,ffn}*"}) << "\"\n";
+    table("debug", keys.str());
   }
 
   const char* flag() { return draw_.chance(50) ? "true" : "false"; }

@@ -22,6 +22,14 @@ def draws_attention(compiler, out):
     return said.returncode == 0 and said.stdout.count("the largest weight is on the mirrored digit in") == 8
 
 
+def loses_by_heads(compiler, out):
+    """Without heads the loss rises; with all of them back it is what it was."""
+    subprocess.run([compiler, os.path.join(EXAMPLES, "reverse.toml"), "--edit=*.attn", "--edit=*.cross", "-o", out], check=True)
+    said = subprocess.run([sys.executable, os.path.join(EXAMPLES, "heads_off.py"), out], stdout=subprocess.PIPE, text=True)
+    print(said.stdout)
+    return said.returncode == 0 and said.stdout.count("the loss rises by") == said.stdout.count(" heads off, ") == 24
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--compiler", required=True)
@@ -42,6 +50,8 @@ def main():
             if said.returncode != 0 or "100.0 % of 1000 unseen sequences reversed" not in said.stdout:
                 return 1
         if not draws_attention(compiler, os.path.join(out, "tapped")):
+            return 1
+        if not loses_by_heads(compiler, os.path.join(out, "edited")):
             return 1
     return 0
 

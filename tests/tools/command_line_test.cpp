@@ -85,7 +85,7 @@ const Case kCases[] = {
     {{"bench", "mini.toml", "--threads=-1"}, "--threads takes a number from 0 to 1024; got '-1'"},
     {{"bench", "mini.toml", "--seconds=0"}, "--seconds takes a number above 0, at most 600; got '0'"},
     {{"verify", "m.tcir"}, "verify reads a description (.toml), not an IR dump"},
-    {{"m.tcir", "--set", "model.layers=2"}, "--set and --tap override keys of a description; an IR dump has none"},
+    {{"m.tcir", "--set", "model.layers=2"}, "--set, --tap and --edit override keys of a description; an IR dump has none"},
     {{"m.tcir", "--precision=f64"}, "--precision is a description's choice; an IR dump has made it"},
     {{"generate", "mini.toml"}, "not supported yet: generate"},
     {{"eval", "mini.toml"}, "not supported yet: eval"},

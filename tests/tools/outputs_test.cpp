@@ -42,6 +42,22 @@ TEST(Outputs, WithoutTapsTheLibraryIsTheSameToTheByte) {
   }
 }
 
+TEST(Outputs, WithoutEditsTheLibraryIsTheSameToTheByte) {
+  const Folder folder;
+  folder.write("tiny.toml", kTinyDecoder);
+  folder.write("edited.toml", std::string(kTinyDecoder) + "[debug]\nedits = \"layers.0.*\"\n");
+  EXPECT_EQ(folder.run({"tiny.toml", "-o", "plain"}).status, 0);
+  EXPECT_EQ(folder.run({"edited.toml", "--set=model.name=tiny", "-o", "edited"}).status, 0);
+  EXPECT_EQ(folder.run({"edited.toml", "--set=model.name=tiny", "--set", "debug.edits=[]", "-o", "removed"}).status, 0);
+  EXPECT_EQ(folder.run({"tiny.toml", "--edit=layers.0.*", "-o", "flags"}).status, 0);
+  for (const char* file : {"libtiny.so", "libtiny.a", "tiny.h", "tiny.py"}) {
+    const std::string name = std::string("/") + file;
+    EXPECT_TRUE(folder.read("plain" + name) == folder.read("removed" + name)) << file;
+    EXPECT_TRUE(folder.read("plain" + name) != folder.read("edited" + name)) << file;
+    EXPECT_TRUE(folder.read("flags" + name) == folder.read("edited" + name)) << file;
+  }
+}
+
 TEST(Outputs, OneKindGoesToAFile) {
   const Folder folder;
   folder.write("tiny.toml", kTinyDecoder);

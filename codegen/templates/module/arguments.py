@@ -56,10 +56,10 @@ def _reals(name, value):
         return np.require(array, _REAL, ["C", "A"])
 
 
-def _mask(name, value):
+def _mask(name, value, ones="for every real token"):
     array = _array(name, value)
     if array.dtype.kind != "b" and not ((array == 0) | (array == 1)).all():
-        raise ValueError(f"{name} has values other than 0 and 1, expected 1 for every real token")
+        raise ValueError(f"{name} has values other than 0 and 1, expected 1 {ones}")
     return np.require(array, np.uint8, ["C", "A"])
 
 

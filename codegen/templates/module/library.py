@@ -124,6 +124,9 @@ class _Api(ctypes.Structure):
         ("head_logprobs", _function(_int, _pointer, _pointer, _pointer)),
         ("tap_info", _function(_int, ctypes.c_int32, _pointer)),
         ("tap", _function(_int, _pointer, ctypes.c_int32, _int, _pointer)),
+        ("edit_info", _function(_int, ctypes.c_int32, _pointer)),
+        ("set_edit", _function(_int, _pointer, ctypes.c_int32, _int, _pointer, _pointer)),
+        ("clear_edits", _function(_int, _pointer, ctypes.c_int32)),
     ]
 
 

@@ -2,7 +2,7 @@
 
 # -- sessions and models -------------------------------------------------------------------------------------
 
-class Session(_Calls, _Training, _Generation, _Files):
+class Session(_Calls, _Training, _Generation, _Editing, _Files):
     """Workspace, cache and random state for one thread at a time; any number of sessions share one model's weights.
 
     Inputs go by position or name, the same in every call: see INPUTS and OPTIONAL_INPUTS of this module.
@@ -12,6 +12,7 @@ class Session(_Calls, _Training, _Generation, _Files):
         self._model = model
         self._handle = _Handle(0, threads, model)
         self._busy = threading.Lock()
+        self._edits = {}
         self.params = _Arrays(model, {name: shape for name, shape, _ in PARAMETERS}, _parameter)
         if "step" in ENTRIES:
             self.grads = _Arrays(model, {name: shape for name, shape, frozen in PARAMETERS if not frozen}, _gradient)

@@ -18,7 +18,6 @@
 #include <optional>
 
 #include "codegen/kernels/attention_sight.h"
-#include "codegen/kernels/product.h"
 #include "codegen/math.h"
 
 namespace tfc::codegen {

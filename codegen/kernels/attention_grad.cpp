@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "codegen/kernels/attention_sight.h"
-#include "codegen/kernels/product.h"
 #include "codegen/math.h"
 
 namespace tfc::codegen {

@@ -15,8 +15,8 @@ import unittest
 
 import numpy as np
 
-from module_test import compiled, imported
-import module_test
+import small_models
+from small_models import compiled, imported, run_tests
 
 _DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 
@@ -167,8 +167,8 @@ class Files(unittest.TestCase):
         self.count = getattr(self, "count", 0) + 1
         name = f"other{self.count}"
         with open(os.path.join(folder, name + ".toml"), "w") as file:
-            file.write("[model]\n" + module_test.MODELS["language"] + changed)
-        subprocess.run([module_test.COMPILER, os.path.join(folder, name + ".toml"), "--precision=f64", "-o", folder],
+            file.write("[model]\n" + small_models.MODELS["language"] + changed)
+        subprocess.run([small_models.COMPILER, os.path.join(folder, name + ".toml"), "--precision=f64", "-o", folder],
                        check=True, stdout=subprocess.DEVNULL)
         return imported(name, os.path.join(folder, name + ".py")).Model()
 
@@ -347,7 +347,7 @@ class ImportedGpt2(unittest.TestCase):
             with open(path, "w") as file:
                 file.write(f'extends = "gpt2"\n[model]\nd_model = {self.D}\nlayers = 2\nheads = {self.H}\nvocab = '
                            f"{self.V}\nmax_seq = {self.T}\n")
-            subprocess.run([module_test.COMPILER, path, "--precision=f64", "-o", folder], check=True,
+            subprocess.run([small_models.COMPILER, path, "--precision=f64", "-o", folder], check=True,
                            stdout=subprocess.DEVNULL)
             with open(source, "wb") as file:
                 file.write(written(w))
@@ -368,7 +368,4 @@ def generate_with(module, session, tokens, inside):
 
 
 if __name__ == "__main__":
-    module_test.COMPILER = os.path.abspath(sys.argv[sys.argv.index("--compiler") + 1])
-    with tempfile.TemporaryDirectory() as folder:
-        module_test.FOLDER = folder
-        unittest.main(argv=sys.argv[:1], verbosity=1)
+    run_tests()

@@ -76,6 +76,17 @@ TFC_MIXED(==)
 TFC_MIXED(!=)
 #undef TFC_MIXED
 
+/// Elements, rows or tasks from `first` up to `last`, which is not one of them.
+struct Range {
+  Val first, last;
+  Val size() const { return last - first; }
+};
+
+/// Part number `part` of 0..total-1 in `parts` nearly equal parts.
+inline Range share(Val total, Val parts, Val part) {
+  return {total * part / parts, total * (part + 1) / parts};
+}
+
 /// A typed pointer: what it points at decides how loads and offsets count.
 struct Ptr {
   llvm::Value* base = nullptr;

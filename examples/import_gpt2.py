@@ -16,8 +16,10 @@ import numpy as np
 # Of a layer: their name, ours, and whether they keep the matrix as [in, out].
 LAYER = {"ln_1": ("norm1", False), "ln_2": ("norm2", False), "attn.c_attn": ("attn.{}", True), "attn.c_proj": ("attn.o", True),
          "mlp.c_fc": ("ffn.up", True), "mlp.c_proj": ("ffn.down", True)}
-OTHERS = {"wte": "tok_emb", "wpe": "pos_emb", "ln_f": "final_norm"}
-DTYPES = {"F32": np.float32, "F16": np.float16, "F64": np.float64}
+# lm_head is a copy of the table, if it is there: load accepts it. Trained apart it needs `[embedding] tie = false`.
+OTHERS = {"wte": "tok_emb", "wpe": "pos_emb", "ln_f": "final_norm", "lm_head": "head"}
+MASKS = (".attn.bias", ".attn.masked_bias")
+DTYPES = {"F32": np.float32, "F16": np.float16, "F64": np.float64, "BF16": np.uint16}  # that is float32's upper half
 
 
 def tensors(path):
@@ -28,19 +30,25 @@ def tensors(path):
     header = json.loads(content[8:8 + length])
     header.pop("__metadata__", None)
     for name, tensor in header.items():
-        if tensor["dtype"] in DTYPES:
-            begin, end = (8 + length + offset for offset in tensor["data_offsets"])
-            yield name, np.frombuffer(content[begin:end], DTYPES[tensor["dtype"]]).reshape(tensor["shape"])
+        if name.endswith(MASKS):
+            continue
+        dtype = tensor["dtype"]
+        if dtype not in DTYPES:
+            sys.exit(f"{path}: {name} is {dtype}, expected one of {', '.join(DTYPES)}")
+        begin, end = (8 + length + offset for offset in tensor["data_offsets"])
+        array = np.frombuffer(content[begin:end], DTYPES[dtype]).reshape(tensor["shape"])
+        yield name, (array.astype(np.uint32) << 16).view(np.float32) if dtype == "BF16" else array
 
 
 def ours(name, array):
     """Our names for one of their tensors, with their parts of it."""
-    name = name.removeprefix("transformer.")
-    part, _, kind = name.rpartition(".")
+    part, _, kind = name.removeprefix("transformer.").rpartition(".")
+    layer = re.fullmatch(r"h\.(\d+)\.(.+)", part)
     if part in OTHERS:
         yield f"{OTHERS[part]}.{kind}", array
-    layer = re.fullmatch(r"h\.(\d+)\.(.+)", part)
-    if layer and layer[2] in LAYER:  # others are masks
+    elif not layer or layer[2] not in LAYER:
+        sys.exit(f"{name} is no tensor of GPT-2's")
+    else:
         own, transposed = LAYER[layer[2]]
         array = array.T if transposed else array
         for letter, piece in zip("qkv", np.split(array, 3)) if "{}" in own else [("", array)]:

@@ -2,6 +2,7 @@
 
 #include "ir/algorithms.h"
 #include "passes/fuse_nodes.h"
+#include "passes/rewrite_entries.h"
 
 namespace tfc::passes {
 namespace {
@@ -45,19 +46,14 @@ bool fuse_accumulation(Graph& graph, NodeId add) {
 }  // namespace
 
 bool accumulate_in_place(ir::Module& module, PassContext& context) {
-  bool changed = false;
-  for (ir::Entry& entry : module.entries) {
+  const char* const what = "gradients are added to memory as they are made";
+  return rewrite_entries(module, context, "accumulate-in-place", what, [](Graph& graph) {
     size_t fused = 0;
-    for (NodeId id : ir::topological_order(entry.graph)) {
-      if (entry.graph.alive(id)) fused += fuse_accumulation(entry.graph, id);
+    for (NodeId id : ir::topological_order(graph)) {
+      if (graph.alive(id)) fused += fuse_accumulation(graph, id);
     }
-    if (fused == 0) continue;
-    changed = true;
-    context.diagnostics.remark("accumulate-in-place", {},
-                               "entry '" + entry.name + "': " + std::to_string(fused) +
-                                   " gradients are added to memory as they are made");
-  }
-  return changed;
+    return fused;
+  });
 }
 
 }  // namespace tfc::passes

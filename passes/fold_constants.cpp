@@ -1,6 +1,7 @@
 #include "passes/fold_constants.h"
 
 #include "ir/algorithms.h"
+#include "passes/rewrite_entries.h"
 
 namespace tfc::passes {
 namespace {
@@ -88,18 +89,12 @@ bool fold(Graph& graph, NodeId id) {
 }  // namespace
 
 bool fold_constants(ir::Module& module, PassContext& context) {
-  bool changed = false;
-  for (ir::Entry& entry : module.entries) {
+  return rewrite_entries(module, context, "fold-constants", "nodes need not run", [](Graph& graph) {
     size_t folded = 0;
-    for (NodeId id : ir::topological_order(entry.graph)) folded += fold(entry.graph, id);
-    if (folded == 0) continue;
-    changed = true;
-    entry.graph.erase_unreachable();
-    context.diagnostics.remark(
-        "fold-constants", {},
-        "entry '" + entry.name + "': " + std::to_string(folded) + " nodes need not run");
-  }
-  return changed;
+    for (NodeId id : ir::topological_order(graph)) folded += fold(graph, id);
+    if (folded > 0) graph.erase_unreachable();
+    return folded;
+  });
 }
 
 }  // namespace tfc::passes

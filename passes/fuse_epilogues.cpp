@@ -2,6 +2,7 @@
 
 #include "ir/algorithms.h"
 #include "passes/fuse_nodes.h"
+#include "passes/rewrite_entries.h"
 
 namespace tfc::passes {
 namespace {
@@ -11,13 +12,6 @@ using ir::Node;
 using ir::NodeId;
 using ir::OpKind;
 using ir::Value;
-
-bool is_output(const Graph& graph, Value value) {
-  for (const ir::Output& output : graph.outputs) {
-    if (output.value == value) return true;
-  }
-  return false;
-}
 
 bool made_by(const Graph& graph, Value value, OpKind op) {
   return value.valid() && graph.node(value.node).op == op;
@@ -229,24 +223,17 @@ bool fuse(Graph& graph, NodeId id) {
 }  // namespace
 
 bool fuse_epilogues(ir::Module& module, PassContext& context) {
-  bool changed = false;
-  for (ir::Entry& entry : module.entries) {
+  return rewrite_entries(module, context, "fuse-epilogues", "results are used where they are made", [](Graph& graph) {
     size_t fused = 0;
-    const std::vector<NodeId> order = ir::topological_order(entry.graph);
+    const std::vector<NodeId> order = ir::topological_order(graph);
     for (NodeId id : order) {
-      if (entry.graph.alive(id)) fused += fuse(entry.graph, id);
+      if (graph.alive(id)) fused += fuse(graph, id);
     }
     for (NodeId id : order) {  // where neither a sum nor a slope has taken a dropped product
-      const bool drops = entry.graph.alive(id) && entry.graph.node(id).op == OpKind::Dropout;
-      if (drops) fused += fuse_dropout(entry.graph, id);
+      if (graph.alive(id) && graph.node(id).op == OpKind::Dropout) fused += fuse_dropout(graph, id);
     }
-    if (fused == 0) continue;
-    changed = true;
-    context.diagnostics.remark(
-        "fuse-epilogues", {},
-        "entry '" + entry.name + "': " + std::to_string(fused) + " results are used where they are made");
-  }
-  return changed;
+    return fused;
+  });
 }
 
 }  // namespace tfc::passes

@@ -83,13 +83,14 @@ NodeId fuse_nodes(Graph& graph, const std::vector<NodeId>& nodes, const std::vec
 
 bool run_together(const Graph& graph, NodeId a, NodeId b) { return graph.node(a).late == graph.node(b).late; }
 
+bool is_output(const Graph& graph, Value value) {
+  const auto is_value = [&](const ir::Output& output) { return output.value == value; };
+  return std::any_of(graph.outputs.begin(), graph.outputs.end(), is_value);
+}
+
 NodeId only_reader(const Graph& graph, Value value) {
   const std::vector<ir::Use> uses = graph.uses(value);
-  if (uses.size() != 1) return {};
-  for (const ir::Output& output : graph.outputs) {
-    if (output.value == value) return {};
-  }
-  return uses.front().node;
+  return uses.size() == 1 && !is_output(graph, value) ? uses.front().node : NodeId{};
 }
 
 }  // namespace tfc::passes

@@ -17,6 +17,8 @@ ir::NodeId fuse_nodes(ir::Graph& graph, const std::vector<ir::NodeId>& nodes,
 /// Do both run in the forward's or backward's own time, or both late? Else one would drag the other along.
 bool run_together(const ir::Graph& graph, ir::NodeId a, ir::NodeId b);
 
+bool is_output(const ir::Graph& graph, ir::Value value);
+
 /// The one reader of the value, invalid when there are more or the value is an output.
 ir::NodeId only_reader(const ir::Graph& graph, ir::Value value);
 

@@ -2,6 +2,7 @@
 
 #include "ir/algorithms.h"
 #include "passes/fuse_nodes.h"
+#include "passes/rewrite_entries.h"
 
 namespace tfc::passes {
 namespace {
@@ -13,13 +14,6 @@ using ir::Value;
 
 bool is_norm(OpKind op) { return op == OpKind::LayerNorm || op == OpKind::RmsNorm; }
 bool is_norm_grad(OpKind op) { return op == OpKind::LayerNormGrad || op == OpKind::RmsNormGrad; }
-
-bool is_output(const Graph& graph, Value value) {
-  for (const ir::Output& output : graph.outputs) {
-    if (output.value == value) return true;
-  }
-  return false;
-}
 
 bool is_dropout(const Graph& graph, Value value) { return graph.node(value.node).op == OpKind::Dropout; }
 
@@ -86,9 +80,8 @@ bool fuse_backward(Graph& graph, NodeId add) {
 }  // namespace
 
 bool fuse_residual_norm(ir::Module& module, PassContext& context) {
-  bool changed = false;
-  for (ir::Entry& entry : module.entries) {
-    Graph& graph = entry.graph;
+  const char* const what = "sums are made and normalised in one pass";
+  return rewrite_entries(module, context, "fuse-residual-norm", what, [](Graph& graph) {
     size_t fused = 0;
     const std::vector<NodeId> order = ir::topological_order(graph);
     for (NodeId id : order) {
@@ -101,13 +94,8 @@ bool fuse_residual_norm(ir::Module& module, PassContext& context) {
     for (NodeId id : order) {
       if (graph.alive(id) && is_norm_grad(graph.node(id).op)) fused += fuse_dropped(graph, id);
     }
-    if (fused == 0) continue;
-    changed = true;
-    context.diagnostics.remark(
-        "fuse-residual-norm", {},
-        "entry '" + entry.name + "': " + std::to_string(fused) + " sums are made and normalised in one pass");
-  }
-  return changed;
+    return fused;
+  });
 }
 
 }  // namespace tfc::passes

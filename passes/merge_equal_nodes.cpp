@@ -4,6 +4,7 @@
 
 #include "ir/algorithms.h"
 #include "ir/text.h"
+#include "passes/rewrite_entries.h"
 
 namespace tfc::passes {
 namespace {
@@ -52,16 +53,7 @@ size_t merge_in(Graph& graph) {
 }  // namespace
 
 bool merge_equal_nodes(ir::Module& module, PassContext& context) {
-  bool changed = false;
-  for (ir::Entry& entry : module.entries) {
-    const size_t merged = merge_in(entry.graph);
-    if (merged == 0) continue;
-    changed = true;
-    context.diagnostics.remark(
-        "merge-equal-nodes", {},
-        "entry '" + entry.name + "': " + std::to_string(merged) + " nodes computed what another one does");
-  }
-  return changed;
+  return rewrite_entries(module, context, "merge-equal-nodes", "nodes computed what another one does", merge_in);
 }
 
 }  // namespace tfc::passes

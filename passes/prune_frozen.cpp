@@ -1,8 +1,7 @@
 #include "passes/prune_frozen.h"
 
-#include <algorithm>
-
 #include "ir/check.h"
+#include "passes/fuse_nodes.h"
 
 namespace tfc::passes {
 namespace {
@@ -25,8 +24,7 @@ bool is_frozen_gradient(const ir::Module& module, const ir::Output& output) {
 }
 
 bool is_needed(const Graph& graph, ir::Value value) {
-  const auto is_value = [&](const ir::Output& output) { return output.value == value; };
-  return !graph.uses(value).empty() || std::any_of(graph.outputs.begin(), graph.outputs.end(), is_value);
+  return !graph.uses(value).empty() || is_output(graph, value);
 }
 
 /// linear_loss_grad of which sum and count alone are read -> linear_loss

@@ -13,7 +13,6 @@ namespace tfc::tools {
 using ir::Space;
 
 namespace {
-constexpr double kLeastGradient = 1e-6;  // of outputs and upstream gradients near 1
 constexpr uint64_t kCall = uint64_t{3} << 32 | 5;  // of dropout: both halves count
 }
 
@@ -128,7 +127,7 @@ void Verification::compare(const std::string& group, const Outputs& outputs) {
 /// What the entry shows of its inside, after both have run it.
 void Verification::compare_taps(const std::string& group, const char* entry) {
   const std::vector<std::string> names = ir::tapped_names(joint_);
-  double greatest = 0;  // of all gradients: in one of little weight what is left of a sum is rounding
+  double greatest = 0;  // of all gradients
   for (const ir::Output& output : graph(entry).outputs) {
     if (ir::is_tap_gradient(output.name)) greatest = std::max(greatest, greatest_magnitude(interpreter_.output(output.name).data));
   }
@@ -142,7 +141,7 @@ void Verification::compare_taps(const std::string& group, const char* entry) {
     std::vector<int64_t> shape(array.shape, array.shape + array.rank);
     if (shape == expected.shape) {
       compare(group, output.name, model_.read(array.data, expected.elements()), expected.data,
-              ir::is_tap_gradient(output.name) ? 1e-3 * greatest : 0);
+              ir::is_tap_gradient(output.name) ? kLeastShare * greatest : 0);
     } else {
       add(group, output.name + ": shape", NAN, 0);
     }
@@ -195,8 +194,7 @@ void Verification::clear_gradients() {
 }
 
 void Verification::compare_gradients(const std::string& group) {
-  // All may be zero but for rounding: of adapters of queries alone, where every key is the same.
-  const double floor = std::max(1e-3 * greatest_magnitude(interpreter_.block(Space::Grads)), kLeastGradient);
+  const double floor = std::max(kLeastShare * greatest_magnitude(interpreter_.block(Space::Grads)), kLeastGradient);
   for (const tc_parameter& parameter : model_.parameters()) {
     if (parameter.frozen) continue;
     const void* gradient = model_.api().gradient(model_.model(), parameter.name);

@@ -17,6 +17,15 @@ struct Check {
   bool ok() const { return error <= tolerance; }  // false for NaN
 };
 
+// Errors are relative to the greatest magnitude of the tensor itself, with two floors for gradients. A gradient is a sum
+// whose terms may cancel; what is left then is rounding, as large as the terms allow, and has no digit to compare.
+//
+// Of the greatest gradient of all, which tells how large terms are: a tensor that is smaller is compared to this share.
+inline constexpr double kLeastShare = 1e-3;
+// And where all cancel, as where softmax sees a single key, or equal keys: outputs and upstream gradients are near 1, so
+// terms are too, and float32 leaves about 1e-7 of them. Holds for the gradients' norm as well.
+inline constexpr double kLeastGradient = 1e-6;
+
 /// NaN where there is one.
 double greatest_magnitude(const std::vector<double>& values);
 
@@ -69,7 +78,7 @@ class Verification {
 
   // The interpreter against itself, the library against itself.
   double objective();
-  double slope_along(const std::vector<double>& direction, const ir::Parameter& parameter);
+  double slope_along(const std::vector<double>& direction, const ir::Parameter& parameter, double step);
   void finite_differences();
   std::vector<const ir::Parameter*> parameters_to_differentiate() const;
   void decode();

@@ -18,7 +18,6 @@
 #include <optional>
 
 #include "codegen/kernels/attention_sight.h"
-#include "codegen/kernels/product.h"
 #include "codegen/math.h"
 
 namespace tfc::codegen {
@@ -34,12 +33,9 @@ constexpr int64_t kFewQueries = 4;
 enum Slot { kQ, kK, kV, kMask, kOffsets, kO, kLse, kT, kS, kQStride, kKStride, kVStride, kOStride, kSlots };
 enum RingSlot { kNewK, kNewV, kNewKStride, kNewVStride };  // after the sight's
 
-struct AttentionEmitter {
+struct AttentionEmitter : AttentionSettings {
   KernelBuilder& k;
-  const int64_t H, G, E;
-  const double scale;
-  const bool masked, offset, ring, real_queries;
-  const SightSettings set;
+  const bool ring, real_queries;
   const AttentionTile tile;
   std::optional<WeightDropout> drop;
   const int ring_slot, dropout_slot;
@@ -50,16 +46,10 @@ struct AttentionEmitter {
   Val b, head, q0, queries;
 
   AttentionEmitter(KernelBuilder& builder, const ir::Attributes& a)
-      : k(builder),
-        H(a.integer("heads")),
-        G(a.integer("kv_heads")),
-        E(a.integer("head_dim")),
-        scale(a.real("scale")),
-        masked(a.flag("mask")),
-        offset(a.flag("offsets")),
+      : AttentionSettings(a),
+        k(builder),
         ring(a.flag("ring")),
         real_queries(a.flag("real_queries")),
-        set(a),
         tile(attention_tile(k.target(), k.real())),
         ring_slot(kSlots + (set.plain() ? 0 : kSightSlots)),
         dropout_slot(ring_slot + (ring ? 4 : 0)) {
@@ -91,8 +81,7 @@ struct AttentionEmitter {
 
   /// Row t of this batch and head, for keys and values of its group.
   Ptr key_rows(int slot, int stride_slot) {
-    const Val group = head / (H / G);
-    return k.at(k.pointer(slot), b * k.integer(kS) * k.integer(stride_slot) + group * E);
+    return k.at(k.pointer(slot), b * k.integer(kS) * k.integer(stride_slot) + group_of(head) * E);
   }
 
   /// The tile's rows of a matrix over queries.
@@ -107,8 +96,9 @@ struct AttentionEmitter {
   KeyRows ring_rows(const KeyBlock& block, int slot, int stride_slot, int fresh) {
     const Val S = k.integer(kS), old = cached(), turn = block.first - block.first % S;
     const Ptr from = key_rows(slot, stride_slot);
-    const Val group = head / (H / G), stride = k.integer(ring_slot + kNewKStride + fresh);
-    const Ptr brought = k.at(k.pointer(ring_slot + kNewK + fresh), b * k.integer(kT) * stride + group * E);
+    const Val stride = k.integer(ring_slot + kNewKStride + fresh);
+    const Ptr brought =
+        k.at(k.pointer(ring_slot + kNewK + fresh), b * k.integer(kT) * stride + group_of(head) * E);
     return [=, this](Val key) {
       const Val place = key - turn, kept = k.select(place < S, place, place - S);
       const Ptr then = k.at(from, kept * k.integer(stride_slot)), now = k.at(brought, (key - old) * stride);

@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "codegen/kernels/attention_sight.h"
-#include "codegen/kernels/product.h"
 #include "codegen/math.h"
 
 namespace tfc::codegen {
@@ -45,12 +44,10 @@ enum Slot {
   kSlots
 };
 
-struct AttentionGradEmitter {
+struct AttentionGradEmitter : AttentionSettings {
   KernelBuilder& k;
-  const int64_t H, G, E, width;  // width: E padded to whole vectors
-  const double scale;
-  const bool masked, apart;
-  const SightSettings set;
+  const int64_t width;  // E padded to whole vectors
+  const bool apart;
   const AttentionTile tile;
   std::optional<WeightDropout> drop;
 
@@ -60,15 +57,10 @@ struct AttentionGradEmitter {
   Val b, group, head, q0, queries;
 
   AttentionGradEmitter(KernelBuilder& builder, const ir::Attributes& a)
-      : k(builder),
-        H(a.integer("heads")),
-        G(a.integer("kv_heads")),
-        E(a.integer("head_dim")),
+      : AttentionSettings(a),
+        k(builder),
         width(padded(E)),
-        scale(a.real("scale")),
-        masked(a.flag("mask")),
         apart(a.flag("apart")),
-        set(a),
         tile(attention_tile(k.target(), k.real())) {
     Ptr next = k.scratch(k.real());
     auto take = [&](int64_t elements) {
@@ -285,7 +277,7 @@ struct AttentionGradEmitter {
     if (apart) {
       b = number / H;
       head = number % H;
-      group = head / (H / G);
+      group = group_of(head);
     }
     const Val T = k.integer(kT), S = k.integer(kS);
     for (auto [slot, stride] : {std::pair(kDk, kDkStride), std::pair(kDv, kDvStride)}) {

@@ -15,6 +15,15 @@ SightSettings::SightSettings(const ir::Attributes& a)
       window(a.integer("window", 0)),
       after(a.integer("after", 0)) {}
 
+AttentionSettings::AttentionSettings(const ir::Attributes& a)
+    : H(a.integer("heads")),
+      G(a.integer("kv_heads")),
+      E(a.integer("head_dim")),
+      scale(a.real("scale")),
+      masked(a.flag("mask")),
+      offset(a.flag("offsets")),
+      set(a) {}
+
 Sight::Sight(KernelBuilder& k, const SightSettings& settings, int first_slot, Ptr marks)
     : set(settings), k_(k), first_slot_(first_slot) {
   if (!set.marks()) return;

@@ -19,6 +19,17 @@ struct SightSettings {
   bool plain() const { return window == 0 && !prefix && !marks(); }  // no slots of its own
 };
 
+/// What every kernel of attention is told: the base of its emitter. A setting that its spec lacks is off.
+struct AttentionSettings {
+  const int64_t H, G, E;
+  const double scale;
+  const bool masked, offset;  // keys have a mask; queries stand behind what is cached
+  const SightSettings set;
+  explicit AttentionSettings(const ir::Attributes& attributes);
+
+  Val group_of(Val head) const { return head / (H / G); }
+};
+
 /// As passes/lower/attention.cpp: what a record ends with unless its sight is plain.
 enum SightSlot { kPrefix, kDocuments, kKeyDocuments, kPositions, kKeyPositions, kKeyMarks, kSlopes, kSightSlots };
 

@@ -14,6 +14,7 @@ using ir::DType;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 enum Slot { kQ, kK, kLse, kKeyMask, kOffsets, kQueryMask, kOut, kT, kS, kQStride, kKStride, kSlots };
+constexpr int kSightSlot = kSlots;  // where the sight's slots begin
 
 /// Of the sight its interval alone: documents and distances are looked up key by key.
 SightSettings interval_of(SightSettings set) {
@@ -21,30 +22,21 @@ SightSettings interval_of(SightSettings set) {
   return set;
 }
 
-struct WeightsEmitter {
+struct WeightsEmitter : AttentionSettings {
   KernelBuilder& k;
-  const int64_t H, G, E;
-  const double scale;
-  const bool masked, offset, masked_queries;
-  const SightSettings set;
+  const bool masked_queries;
   Sight interval;
 
   // the current tile and its query
   Val b, head, q0, queries, own, t;
 
   WeightsEmitter(KernelBuilder& builder, const ir::Attributes& a)
-      : k(builder),
-        H(a.integer("heads")),
-        G(a.integer("kv_heads")),
-        E(a.integer("head_dim")),
-        scale(a.real("scale")),
-        masked(a.flag("mask")),
-        offset(a.flag("offsets")),
+      : AttentionSettings(a),
+        k(builder),
         masked_queries(a.flag("query_mask")),
-        set(a),
-        interval(builder, interval_of(set), kSlots, {}) {}
+        interval(builder, interval_of(set), kSightSlot, {}) {}
 
-  Ptr marks(int slot, Val first) { return k.at(k.pointer(kSlots + slot, DType::I32), first); }
+  Ptr marks(int slot, Val first) { return k.at(k.pointer(kSightSlot + slot, DType::I32), first); }
   Val row() { return b * k.integer(kT) + t; }
 
   /// Is the key there, and in the query's document? Absent: every key is.
@@ -52,7 +44,7 @@ struct WeightsEmitter {
     Val seen;
     if (masked) seen = k.load(k.pointer(kKeyMask, DType::U8), b * k.integer(kS) + key) != 0;
     if (set.documents) {
-      const Val first_key = b * k.integer(kSlots + kKeyMarks);
+      const Val first_key = b * k.integer(kSightSlot + kKeyMarks);
       const Val same = k.load(marks(kDocuments, row())) == k.load(marks(kKeyDocuments, first_key), key);
       seen = seen ? seen & same : same;
     }
@@ -61,16 +53,16 @@ struct WeightsEmitter {
 
   Val distance(Val key) {
     if (!set.positions) return k.to_real(own + (t - q0) - key);
-    const Val first_key = b * k.integer(kSlots + kKeyMarks);
+    const Val first_key = b * k.integer(kSightSlot + kKeyMarks);
     return k.to_real(k.load(marks(kPositions, row())) - k.load(marks(kKeyPositions, first_key), key));
   }
 
   Val score(Val key) {
     const Ptr query = k.at(k.pointer(kQ), row() * k.integer(kQStride) + head * E);
-    const Ptr from = k.at(k.pointer(kK), (b * k.integer(kS) + key) * k.integer(kKStride) + head / (H / G) * E);
+    const Ptr from = k.at(k.pointer(kK), (b * k.integer(kS) + key) * k.integer(kKStride) + group_of(head) * E);
     const Val product = k.sum("qk", k.index(E), [&](Lane e) { return k.load(query, e) * k.load(from, e); });
     if (!set.alibi) return product * scale;
-    const Val slope = k.to_real(k.load(k.pointer(kSlots + kSlopes, DType::F64), head));
+    const Val slope = k.to_real(k.load(k.pointer(kSightSlot + kSlopes, DType::F64), head));
     return product * scale - k.abs(distance(key)) * slope;
   }
 

@@ -1,4 +1,4 @@
-// What product kernels share: ranges of work, and the families that go with products.
+// What goes with product kernels: the rows of an expert, and sums of columns.
 #pragma once
 
 #include <vector>
@@ -6,16 +6,6 @@
 #include "codegen/kernels/kernels.h"
 
 namespace tfc::codegen {
-
-struct Range {
-  Val first, last;
-  Val size() const { return last - first; }
-};
-
-/// Part number `part` of 0..total-1 in `parts` nearly equal parts.
-inline Range share(Val total, Val parts, Val part) {
-  return {total * part / parts, total * (part + 1) / parts};
-}
 
 /// Rows of one expert, of `starts` i32 [experts + 1] in that slot.
 inline Range rows_of_expert(KernelBuilder& k, int starts_slot, Val expert) {

@@ -1,6 +1,8 @@
 // Cases of attention, forward and backward, for its tests.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
 
@@ -48,6 +50,19 @@ inline OpCase backward_case(OpCase forward) {
 inline void expect_both_ways(const OpCase& forward) {
   expect_as_interpreted(forward, 3e-6, 1e-14);
   expect_as_interpreted(backward_case(forward), 2e-5, 1e-13);
+}
+
+/// Both ways -O0 gives the bits of -O2.
+inline void expect_same_bits_unoptimised(const OpCase& forward) {
+  for (const std::string& level : runnable_levels()) {
+    for (OpCase c : {forward, backward_case(forward)}) {
+      c.optimisation = 2;
+      const auto fast = run_compiled(c, level);
+      c.optimisation = 0;
+      const auto plain = run_compiled(c, level);
+      for (size_t i = 0; i < fast.size(); ++i) EXPECT_EQ(fast[i].data, plain[i].data) << level;
+    }
+  }
 }
 
 }  // namespace tfc::test

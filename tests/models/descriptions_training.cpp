@@ -1,5 +1,6 @@
 // Frozen parts, and forwards that the backward computes again.
 #include "models/descriptions.h"
+#include "models/ends_with_attention.h"
 
 namespace tfc::models {
 
@@ -75,21 +76,8 @@ activation = "swiglu"
 [train]
 recompute = "all"
 )"},
-      // Of the last layer vjp needs the log-sums alone: nobody reads what its attention or norm makes.
-      {"again_ends_with_attention", 2, 7, 0, R"(
-[model]
-kind = "decoder"
-d_model = 18
-layers = 2
-heads = 3
-pattern = ["bare"]
-[norm]
-final = false
-[block.bare]
-nodes = [ { id = "attn", op = "attention", in = "x" } ]
-[train]
-recompute = "all"
-)"},
+      {"again_ends_with_attention", 2, 7, 0, kEndsWithAttention},
+      // The same of a norm.
       {"again_ends_with_norm", 2, 7, 0, R"(
 [model]
 kind = "encoder"

@@ -49,6 +49,12 @@ TEST_P(Random, Models) {
 
 INSTANTIATE_TEST_SUITE_P(Suite, Random, testing::Range(uint64_t{0}, kModels / kInOneTest));
 
+// What seeds beyond the suite have found. Adapters and a norm over two columns hardly move the loss: at the smallest step
+// of finite differences more than their share is rounding.
+TEST(RandomFound, SlopesNearTheirRounding) {
+  for (uint64_t seed : {304, 335}) verify_seed(seed);
+}
+
 TEST(RandomAsked, Seeds) {
   const char* asked = std::getenv("RANDOM_MODELS");
   if (!asked) GTEST_SKIP() << "RANDOM_MODELS=FIRST:COUNT asks for more";

@@ -81,15 +81,7 @@ TEST(Decode, TokenByTokenAndInSplits) {
 }
 
 TEST(Decode, RowsOfDifferentLengths) {
-  expect_same_as_whole({.norm = "rmsnorm",
-                        .activation = "swiglu",
-                        .position = "rope",
-                        .d_model = 8,
-                        .heads = 4,
-                        .kv_heads = 2,
-                        .mask = true,
-                        .bias = false},
-                       {3, 4});
+  expect_same_as_whole(llama_like(), {3, 4});
 }
 
 TEST(Decode, EncoderDecoder) {

@@ -82,15 +82,7 @@ TEST(Gradients, DecoderTiedLearned) {
 }
 
 TEST(Gradients, DecoderLlamaStyleMasked) {
-  const Model model{.norm = "rmsnorm",
-                    .activation = "swiglu",
-                    .position = "rope",
-                    .d_model = 8,
-                    .heads = 4,
-                    .kv_heads = 2,
-                    .tie = false,
-                    .mask = true,
-                    .bias = false};
+  const Model model = llama_like(false);
   expect_true_gradients(model, "train");
   expect_true_gradients(model, "vjp");
 }

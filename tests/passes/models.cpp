@@ -209,6 +209,18 @@ struct Builder {
 
 }  // namespace
 
+Model llama_like(bool tie) {
+  return {.norm = "rmsnorm",
+          .activation = "swiglu",
+          .position = "rope",
+          .d_model = 8,
+          .heads = 4,
+          .kv_heads = 2,
+          .tie = tie,
+          .mask = true,
+          .bias = false};
+}
+
 Module blocks(const Model& model) { return Builder{model}.finish(); }
 
 void run_to(Module& module, ir::Phase phase, const PassOptions& options) {

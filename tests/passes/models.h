@@ -31,6 +31,9 @@ struct Model {
   std::string shared = "";    // "blocks.NAME": where the parameters of all layers of a side are
 };
 
+/// Rotary positions, RMSNorm, a gated feed-forward, grouped queries; with a mask.
+Model llama_like(bool tie = true);
+
 /// The module in phase blocks, in float64.
 ir::Module blocks(const Model& model);
 

@@ -23,14 +23,7 @@ using ir::Symbol;
 
 std::vector<Model> models() {
   return {{},
-          {.norm = "rmsnorm",
-           .activation = "swiglu",
-           .position = "rope",
-           .d_model = 8,
-           .heads = 4,
-           .kv_heads = 2,
-           .mask = true,
-           .bias = false},
+          llama_like(),
           {.kind = "encoder", .head = "classifier", .placement = "post", .types = 2, .embedding_norm = true},
           {.kind = "encoder-decoder", .placement = "sandwich", .mask = true}};
 }

@@ -7,6 +7,7 @@
 
 #include "frontend/build_blocks.h"
 #include "frontend/load.h"
+#include "models/ends_with_attention.h"
 #include "passes/models.h"
 #include "passes/plan/schedule.h"
 
@@ -121,22 +122,8 @@ TEST(ChooseRecompute, CopiesRunTheForwardsKernels) {
 
 /// In vjp nobody reads what the last layer makes but attention's log-sums: its copy gives these too.
 TEST(ChooseRecompute, WhatTheForwardMadeForNobodyIsGone) {
-  constexpr const char* text = R"(
-[model]
-kind = "decoder"
-d_model = 6
-layers = 2
-heads = 3
-pattern = ["bare"]
-[norm]
-final = false
-[block.bare]
-nodes = [ { id = "attn", op = "attention", in = "x" } ]
-[train]
-recompute = "all"
-)";
   ir::Diagnostics diagnostics;
-  auto file = std::make_shared<ir::SourceFile>(ir::SourceFile{"model.toml", text});
+  auto file = std::make_shared<ir::SourceFile>(ir::SourceFile{"model.toml", models::kEndsWithAttention});
   const auto description = frontend::load_description(file, {}, diagnostics);
   ASSERT_TRUE(description) << diagnostics.text();
   Module module = frontend::build_blocks(*description, ir::DType::F64);

@@ -24,14 +24,7 @@ std::shared_ptr<ir::SourceFile> source(std::string text) {
 TEST(Text, EveryPhaseReadsBack) {
   const std::vector<Model> models = {
       {},
-      {.norm = "rmsnorm",
-       .activation = "swiglu",
-       .position = "rope",
-       .d_model = 8,
-       .heads = 4,
-       .kv_heads = 2,
-       .mask = true,
-       .bias = false},
+      llama_like(),
       {.kind = "encoder", .head = "classifier", .placement = "auto", .types = 2, .embedding_norm = true},
       {.kind = "encoder",
        .head = "none",

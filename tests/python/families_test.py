@@ -11,7 +11,7 @@ import unittest
 
 import numpy as np
 
-from module_test import imported
+from small_models import imported
 
 COMPILER = None
 SMALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "small")

@@ -6,7 +6,7 @@ import unittest
 
 import numpy as np
 
-from module_test import compiled, main, random
+from small_models import compiled, random, run_tests
 
 
 class Taps(unittest.TestCase):
@@ -136,4 +136,4 @@ class Edits(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main()
+    run_tests()

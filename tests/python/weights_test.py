@@ -8,15 +8,14 @@ import os
 import resource
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
 import numpy as np
 
-from module_test import compiled, imported
-import module_test
+import small_models
+from small_models import compiled, imported, run_tests
 
 _DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 
@@ -167,8 +166,8 @@ class Files(unittest.TestCase):
         self.count = getattr(self, "count", 0) + 1
         name = f"other{self.count}"
         with open(os.path.join(folder, name + ".toml"), "w") as file:
-            file.write("[model]\n" + module_test.MODELS["language"] + changed)
-        subprocess.run([module_test.COMPILER, os.path.join(folder, name + ".toml"), "--precision=f64", "-o", folder],
+            file.write("[model]\n" + small_models.MODELS["language"] + changed)
+        subprocess.run([small_models.COMPILER, os.path.join(folder, name + ".toml"), "--precision=f64", "-o", folder],
                        check=True, stdout=subprocess.DEVNULL)
         return imported(name, os.path.join(folder, name + ".py")).Model()
 
@@ -296,67 +295,6 @@ class Files(unittest.TestCase):
         np.testing.assert_array_equal(m.forward(self.tokens), before)
 
 
-class ImportedGpt2(unittest.TestCase):
-    """examples/import_gpt2.py, on a small model with the names and layouts of Hugging Face's."""
-
-    D, H, V, T = 16, 2, 11, 8
-
-    def theirs(self):
-        draw = np.random.default_rng(5).standard_normal
-        D, arrays = self.D, {"wte.weight": draw((self.V, self.D)), "wpe.weight": draw((self.T, self.D))}
-        for layer in ("h.0.", "h.1."):
-            for name, rows, columns in (("attn.c_attn", D, 3 * D), ("attn.c_proj", D, D), ("mlp.c_fc", D, 4 * D),
-                                        ("mlp.c_proj", 4 * D, D)):
-                arrays[layer + name + ".weight"] = draw((rows, columns)) / 4
-                arrays[layer + name + ".bias"] = draw(columns)
-            for name in ("ln_1", "ln_2"):
-                arrays[layer + name + ".weight"], arrays[layer + name + ".bias"] = 1 + draw(D) / 4, draw(D)
-            arrays[layer + "attn.bias"] = np.tril(np.ones((1, 1, self.T, self.T)))
-        arrays["ln_f.weight"], arrays["ln_f.bias"] = 1 + draw(D) / 4, draw(D)
-        return {name: array.astype(np.float32).astype(np.float64) for name, array in arrays.items()}
-
-    def forward(self, w, tokens):
-        """GPT-2 in a few lines: (Radford et al. 2019)."""
-        def norm(x, name):
-            x = x - x.mean(-1, keepdims=True)
-            return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * w[name + ".weight"] + w[name + ".bias"]
-
-        def linear(x, name):
-            return x @ w[name + ".weight"] + w[name + ".bias"]
-
-        T, E = tokens.shape[1], self.D // self.H
-        x = w["wte.weight"][tokens] + w["wpe.weight"][:T]
-        for layer in ("h.0.", "h.1."):
-            q, k, v = (part.reshape(len(tokens), T, self.H, E).transpose(0, 2, 1, 3)
-                       for part in np.split(linear(norm(x, layer + "ln_1"), layer + "attn.c_attn"), 3, -1))
-            scores = np.where(np.tril(np.ones((T, T))) > 0, q @ k.transpose(0, 1, 3, 2) / np.sqrt(E), -np.inf)
-            scores = np.exp(scores - scores.max(-1, keepdims=True))
-            mixed = (scores / scores.sum(-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(x.shape)
-            x = x + linear(mixed, layer + "attn.c_proj")
-            up = linear(norm(x, layer + "ln_2"), layer + "mlp.c_fc")
-            up = up * (1 + np.tanh(np.sqrt(2 / np.pi) * (up + 0.044715 * up ** 3))) / 2
-            x = x + linear(up, layer + "mlp.c_proj")
-        return norm(x, "ln_f") @ w["wte.weight"].T
-
-    def test_gives_what_gpt2_gives(self):
-        w, tokens = self.theirs(), np.random.default_rng(6).integers(self.V, size=(3, 7))
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "import_gpt2.py")
-        with tempfile.TemporaryDirectory() as folder:
-            source, target = (os.path.join(folder, name) for name in ("model.safetensors", "gpt2.safetensors"))
-            path = os.path.join(folder, "small.toml")
-            with open(path, "w") as file:
-                file.write(f'extends = "gpt2"\n[model]\nd_model = {self.D}\nlayers = 2\nheads = {self.H}\nvocab = '
-                           f"{self.V}\nmax_seq = {self.T}\n")
-            subprocess.run([module_test.COMPILER, path, "--precision=f64", "-o", folder], check=True,
-                           stdout=subprocess.DEVNULL)
-            with open(source, "wb") as file:
-                file.write(written(w))
-            subprocess.run([sys.executable, script, source, target], check=True, stdout=subprocess.DEVNULL)
-            m = imported("small", os.path.join(folder, "small.py")).Model()
-            m.load(target)
-            np.testing.assert_allclose(m.forward(tokens), self.forward(w, tokens), rtol=1e-9, atol=1e-9)
-
-
 def generate_with(module, session, tokens, inside):
     """Generates a token, and calls `inside` from within, as a C program's on_token may."""
     original = module._ON_TOKEN
@@ -368,7 +306,4 @@ def generate_with(module, session, tokens, inside):
 
 
 if __name__ == "__main__":
-    module_test.COMPILER = os.path.abspath(sys.argv[sys.argv.index("--compiler") + 1])
-    with tempfile.TemporaryDirectory() as folder:
-        module_test.FOLDER = folder
-        unittest.main(argv=sys.argv[:1], verbosity=1)
+    run_tests()

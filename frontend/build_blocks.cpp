@@ -37,14 +37,14 @@ class BlockBuilder {
     module.real = real_;
     module.facts = model_facts(d_);
     module.description = resolved_toml(d_);
-    for (const FreezePattern& freeze : d_.train.freeze) module.freezes.push_back({freeze.text, freeze.place});
-    for (const FreezePattern& tap : d_.debug.taps) module.taps.push_back({tap.text, tap.place});
-    for (const FreezePattern& edit : d_.debug.edits) module.edits.push_back({edit.text, edit.place});
+    for (const NamePattern& freeze : d_.train.freeze) module.freezes.push_back({freeze.text, freeze.place});
+    for (const NamePattern& tap : d_.debug.taps) module.taps.push_back({tap.text, tap.place});
+    for (const NamePattern& edit : d_.debug.edits) module.edits.push_back({edit.text, edit.place});
     const RecomputeSettings& again = d_.train.recompute;
     const LoraSettings& lora = d_.train.lora;
     if (lora.rank > 0) {
       module.lora = {lora.rank, lora.alpha, {}, lora.place};
-      for (const FreezePattern& target : lora.targets)
+      for (const NamePattern& target : lora.targets)
         module.lora.targets.push_back({target.text, target.place});
     }
     module.recompute = {again.mode, again.bytes, again.batch, again.seq, again.place};

@@ -158,7 +158,7 @@ struct HeadSettings {
 };
 
 /// A pattern of names: of parts or parameters that do not move (passes/expand/freeze.h), of values.
-struct FreezePattern {
+struct NamePattern {
   std::string text;
   ir::Place place;
 };
@@ -174,12 +174,12 @@ struct RecomputeSettings {
 struct LoraSettings {
   int64_t rank = 0;
   double alpha = 0;
-  std::vector<FreezePattern> targets;
+  std::vector<NamePattern> targets;
   ir::Place place;
 };
 
 struct TrainSettings {
-  std::vector<FreezePattern> freeze;
+  std::vector<NamePattern> freeze;
   RecomputeSettings recompute;
   std::string init = "normal";
   double init_std = 0.02;
@@ -189,8 +189,8 @@ struct TrainSettings {
 
 /// What callers may look at, and what they may change.
 struct DebugSettings {
-  std::vector<FreezePattern> taps;   // globs of values' names; passes/add_taps.h knows what they mean
-  std::vector<FreezePattern> edits;  // likewise; passes/add_edits.h
+  std::vector<NamePattern> taps;   // globs of values' names; passes/add_taps.h knows what they mean
+  std::vector<NamePattern> edits;  // likewise; passes/add_edits.h
 };
 
 struct InputSettings {

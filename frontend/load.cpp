@@ -23,10 +23,10 @@ std::string stem_of(const std::string& file_name) {
 }  // namespace
 
 std::optional<Description> load_description(std::shared_ptr<const ir::SourceFile> file,
-                                            const std::vector<std::string>& sets,
+                                            const std::vector<Override>& overrides,
                                             ir::Diagnostics& diagnostics) {
   const int errors_before = count_errors(diagnostics);
-  Sources sources = gather_sources(file, sets, diagnostics);
+  Sources sources = gather_sources(file, overrides, diagnostics);
   const KeyCheck keys = check_keys(sources.document.root, diagnostics);
   Description description = resolve(sources.document, keys, stem_of(file->name), diagnostics);
   description.files = std::move(sources.files);
@@ -34,11 +34,11 @@ std::optional<Description> load_description(std::shared_ptr<const ir::SourceFile
   return description;
 }
 
-std::optional<Description> load_description(const std::string& path, const std::vector<std::string>& sets,
+std::optional<Description> load_description(const std::string& path, const std::vector<Override>& overrides,
                                             ir::Diagnostics& diagnostics) {
   std::string error;
   const auto file = read_source(path, error);
-  if (file) return load_description(file, sets, diagnostics);
+  if (file) return load_description(file, overrides, diagnostics);
   diagnostics.error({}, error);
   return std::nullopt;
 }

@@ -11,15 +11,22 @@
 
 namespace tfc::frontend {
 
-/// The description in the file `path`, overridden by `sets` ("model.layers=2", the value is TOML; a bare word
-/// is a string; "--tap=GLOB" is one more of [debug] taps, "--edit=GLOB" of edits). Empty when there was an error: `diagnostics` has all of them. "-" reads standard input.
-std::optional<Description> load_description(const std::string& path, const std::vector<std::string>& sets,
+/// What a command line says over a description.
+struct Override {
+  enum class Kind { Set, Tap, Edit };
+  Kind kind = Kind::Set;
+  std::string text;  // "model.layers=2" (the value is TOML, a bare word a string), or one more glob of [debug] taps or edits
+};
+
+/// The description in the file `path`, overridden in the order given. Empty when there was an error: `diagnostics` has
+/// all of them. "-" reads standard input.
+std::optional<Description> load_description(const std::string& path, const std::vector<Override>& overrides,
                                             ir::Diagnostics& diagnostics);
 
 /// The same from memory. `file.name` is what messages print, its stem the model's default name, and its
 /// folder where `extends` looks.
 std::optional<Description> load_description(std::shared_ptr<const ir::SourceFile> file,
-                                            const std::vector<std::string>& sets,
+                                            const std::vector<Override>& overrides,
                                             ir::Diagnostics& diagnostics);
 
 /// Reads a whole file ("-": standard input). Null, and why in `error`, when it cannot be read or is too

@@ -47,8 +47,8 @@ void resolve_budget(const Tree& budget, RecomputeSettings& recompute, ir::Diagno
 }
 
 /// A string or a list of them; null: none.
-std::vector<FreezePattern> patterns_of(const Tree* list) {
-  std::vector<FreezePattern> patterns;
+std::vector<NamePattern> patterns_of(const Tree* list) {
+  std::vector<NamePattern> patterns;
   if (!list) return patterns;
   if (list->kind == Tree::Kind::Text) patterns.push_back({list->text, list->place});
   for (const Tree& element : list->elements) patterns.push_back({element.text, element.place});
@@ -57,7 +57,7 @@ std::vector<FreezePattern> patterns_of(const Tree* list) {
 
 }  // namespace
 
-std::vector<FreezePattern> resolve_patterns(const Scope& table, std::string_view key) {
+std::vector<NamePattern> resolve_patterns(const Scope& table, std::string_view key) {
   return patterns_of(table.find(key));
 }
 

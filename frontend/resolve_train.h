@@ -7,7 +7,7 @@
 namespace tfc::frontend {
 
 /// A string or a list of strings; none where the key is not there.
-std::vector<FreezePattern> resolve_patterns(const Scope& table, std::string_view key);
+std::vector<NamePattern> resolve_patterns(const Scope& table, std::string_view key);
 LoraSettings resolve_lora(const Scope& train, ir::Diagnostics& diagnostics);
 RecomputeSettings resolve_recompute(const Scope& train, ir::Diagnostics& diagnostics);
 

@@ -341,13 +341,13 @@ Items recompute_items(const RecomputeSettings& recompute) {
   return items;
 }
 
-std::string texts_literal(const std::vector<FreezePattern>& texts) {
+std::string texts_literal(const std::vector<NamePattern>& texts) {
   std::string list;
-  for (const FreezePattern& text : texts) list += (list.empty() ? "" : ", ") + literal(text.text);
+  for (const NamePattern& text : texts) list += (list.empty() ? "" : ", ") + literal(text.text);
   return "[" + list + "]";
 }
 
-Items freeze_items(const std::vector<FreezePattern>& freeze) {
+Items freeze_items(const std::vector<NamePattern>& freeze) {
   Items items;
   if (!freeze.empty()) items.add_text("freeze", texts_literal(freeze));
   return items;

@@ -6,11 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <system_error>
 
 #include "frontend/check_keys.h"
-#include "frontend/load.h"
 #include "frontend/presets.h"
 #include "frontend/toml_reader.h"
 #include "ir/text.h"
@@ -20,11 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Flags that add a pattern to a list of [debug].
-struct ListFlag {
-  std::string_view flag, key;
-};
-constexpr ListFlag kListFlags[] = {{"--tap", "taps"}, {"--edit", "edits"}};
 constexpr size_t kMiB = size_t{1} << 20;
 
 /// Of one file. Descriptions have some kilobytes; a dump holds every graph of a module.
@@ -158,11 +151,11 @@ void apply_set(Document& document, const std::string& set, int level, ir::Diagno
 }
 
 /// One more of what the description taps or edits.
-void append_pattern(Document& document, const ListFlag& list, const std::string& glob, int level,
-                    ir::Diagnostics& diagnostics) {
-  const std::string key(list.key);
+void append_pattern(Document& document, const Override& pattern, int level, ir::Diagnostics& diagnostics) {
+  const bool taps = pattern.kind == Override::Kind::Tap;
+  const std::string key = taps ? "taps" : "edits";
   const auto file = std::make_shared<ir::SourceFile>(
-      ir::SourceFile{std::string(list.flag), "debug." + key + " = [" + ir::quoted(glob) + "]"});
+      ir::SourceFile{taps ? "--tap" : "--edit", "debug." + key + " = [" + ir::quoted(pattern.text) + "]"});
   Document over = read_toml(file, diagnostics);
   document.damaged |= over.damaged;
   set_level(over.root, level);
@@ -218,18 +211,15 @@ std::shared_ptr<const ir::SourceFile> read_source(const std::string& path, std::
 }
 
 Sources gather_sources(const std::shared_ptr<const ir::SourceFile>& file,
-                       const std::vector<std::string>& sets, ir::Diagnostics& diagnostics) {
+                       const std::vector<Override>& overrides, ir::Diagnostics& diagnostics) {
   Gatherer gatherer(diagnostics);
   Document document = gatherer.read(file);
   int level = document.root.level;
-  for (const std::string& set : sets) {
-    const auto list = std::find_if(std::begin(kListFlags), std::end(kListFlags), [&](const ListFlag& one) {
-      return set.starts_with(std::string(one.flag) + "=");
-    });
-    if (list != std::end(kListFlags)) {
-      append_pattern(document, *list, set.substr(list->flag.size() + 1), ++level, diagnostics);
+  for (const Override& over : overrides) {
+    if (over.kind == Override::Kind::Set) {
+      apply_set(document, over.text, ++level, diagnostics);
     } else {
-      apply_set(document, set, ++level, diagnostics);
+      append_pattern(document, over, ++level, diagnostics);
     }
   }
   return gatherer.finish(std::move(document));

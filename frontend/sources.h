@@ -1,10 +1,11 @@
-// The texts that make up a description: the file, what it extends, and --set.
+// The texts that make up a description: the file, what it extends, and the command line.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "frontend/load.h"
 #include "frontend/toml_tree.h"
 
 namespace tfc::frontend {
@@ -15,6 +16,6 @@ struct Sources {
 };
 
 Sources gather_sources(const std::shared_ptr<const ir::SourceFile>& file,
-                       const std::vector<std::string>& sets, ir::Diagnostics& diagnostics);
+                       const std::vector<Override>& overrides, ir::Diagnostics& diagnostics);
 
 }  // namespace tfc::frontend

@@ -105,17 +105,17 @@ bool read_set(Parser& p, const std::string& value) {
   if (equals == std::string::npos || equals == 0) {
     return p.fail("--set takes KEY=VALUE, such as --set model.layers=2; got '" + value + "'");
   }
-  p.options.sets.push_back(value);
+  p.options.overrides.push_back({frontend::Override::Kind::Set, value});
   return true;
 }
 
 bool read_tap(Parser& p, const std::string& value) {
-  p.options.sets.push_back("--tap=" + value);
+  p.options.overrides.push_back({frontend::Override::Kind::Tap, value});
   return true;
 }
 
 bool read_edit(Parser& p, const std::string& value) {
-  p.options.sets.push_back("--edit=" + value);
+  p.options.overrides.push_back({frontend::Override::Kind::Edit, value});
   return true;
 }
 

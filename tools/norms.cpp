@@ -408,7 +408,7 @@ int norms(const Options& options) {
   const auto target = target_of(options, diagnostics);
   const auto file = target ? read_input(options, diagnostics) : nullptr;
   if (!file) return finish(options, diagnostics);
-  const auto full = frontend::load_description(file, options.sets, diagnostics);
+  const auto full = frontend::load_description(file, options.overrides, diagnostics);
   if (!full) return finish(options, diagnostics);
 
   ir::Diagnostics unheard;  // the placements that are not written have nothing to say to the user

@@ -108,7 +108,7 @@ bool check_together(Parser& p) {
   if (!is_description(options.input)) {
     if (options.verb != Verb::Compile)
       return p.fail(verb_text(options.verb) + " reads a description (.toml), not an IR dump");
-    if (!options.sets.empty()) return p.fail("--set, --tap and --edit override keys of a description; an IR dump has none");
+    if (!options.overrides.empty()) return p.fail("--set, --tap and --edit override keys of a description; an IR dump has none");
     if (options.precision_given)
       return p.fail("--precision is a description's choice; an IR dump has made it");
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/load.h"
 #include "ir/diagnostic.h"
 #include "ir/module.h"
 #include "passes/pass.h"
@@ -39,7 +40,7 @@ struct Options {
   bool output_given = false;
   std::vector<EmitRequest> emit;  // in the order given; the default is lib, so, header, python
   bool emit_given = false;
-  std::vector<std::string> sets;  // "key=value", or "--tap=GLOB", "--edit=GLOB" (frontend/load.h)
+  std::vector<frontend::Override> overrides;  // --set, --tap and --edit
   ir::DType precision = ir::DType::F32;
   bool precision_given = false;
   std::string cpu = "native";

@@ -86,7 +86,7 @@ int train(const Options& options) {
   const auto target = target_of(options, diagnostics);
   const auto file = target ? read_input(options, diagnostics) : nullptr;
   if (!file) return finish(options, diagnostics);
-  const auto description = frontend::load_description(file, options.sets, diagnostics);
+  const auto description = frontend::load_description(file, options.overrides, diagnostics);
   if (!description) return finish(options, diagnostics);
   if (const std::string why = misfit(*description); !why.empty()) {
     diagnostics.error(description->places.model, why);

@@ -28,7 +28,7 @@ std::optional<Input> read(const Options& options, ir::Diagnostics& diagnostics) 
   auto file = read_input(options, diagnostics);
   if (!file) return std::nullopt;
   if (options.input.ends_with(".toml")) {
-    const auto description = frontend::load_description(file, options.sets, diagnostics);
+    const auto description = frontend::load_description(file, options.overrides, diagnostics);
     if (!description) return std::nullopt;
     return Input{frontend::build_blocks(*description, options.precision), description->files};
   }

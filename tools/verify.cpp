@@ -106,7 +106,7 @@ int verify(const Options& options) {
   const auto target = target_of(options, diagnostics);
   const auto file = target ? read_input(options, diagnostics) : nullptr;
   if (!file) return finish(options, diagnostics);
-  const auto description = frontend::load_description(file, options.sets, diagnostics);
+  const auto description = frontend::load_description(file, options.overrides, diagnostics);
   if (!description) return finish(options, diagnostics);
   const ir::Module blocks = frontend::build_blocks(*description, options.precision);
   const passes::PassOptions pass_options = pass_options_of(options, blocks);

@@ -1,109 +1,13 @@
-// Matrix products, column sums and sums of parts against plain loops in double.
+// Matrix products against plain loops in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
-#include <random>
+#include <limits>
 
-#include "jit.h"
+#include "product_cases.h"
 
 namespace tfc::test {
 namespace {
-
-constexpr int64_t kDepth = 32, kColumns = 64;  // a small k block, so that small sizes have several
-
-/// As passes/lower/product_plan.cpp sizes it: what tiles fetch, what every row begins with, panels of B, a
-/// tile's rows or columns of A; form tn: those of all `rows`, in tiles of six that take eight.
-int64_t scratch_bytes(int64_t element_bytes, int64_t rows = 0) {
-  const int64_t panels_b = kDepth * kColumns + 16 * 32, panel_a = 14 * (kDepth + 16);
-  return 64 + (kColumns + panels_b + panel_a + kDepth * (rows + 5) / 6 * 8) * element_bytes;
-}
-
-template <class T>
-struct Matrix {
-  int64_t rows, columns, stride;
-  std::vector<T> data;
-
-  Matrix(int64_t r, int64_t c, int64_t padding = 0) : rows(r), columns(c), stride(c + padding) {
-    data.assign(static_cast<size_t>(rows * stride), T(77));
-  }
-  T& at(int64_t r, int64_t c) { return data[static_cast<size_t>(r * stride + c)]; }
-  T at(int64_t r, int64_t c) const { return data[static_cast<size_t>(r * stride + c)]; }
-
-  void fill(unsigned seed) {
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<double> uniform(-1, 1);
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < columns; ++c) at(r, c) = static_cast<T>(uniform(random));
-    }
-  }
-};
-
-template <class T>
-std::string real_name() {
-  return sizeof(T) == 4 ? "f32" : "f64";
-}
-
-/// Compiled kernels are kept: every test uses the same few.
-const JitKernel& kernel(const std::string& family, ir::Attributes attributes, const std::string& level) {
-  static std::map<std::string, std::unique_ptr<JitKernel>> known;
-  const ir::KernelSpec spec{family, std::move(attributes)};
-  auto& slot = known[level + spec.text()];
-  if (!slot) slot = std::make_unique<JitKernel>(spec, target_of(level));
-  return *slot;
-}
-
-struct Case {
-  std::string form, level;
-  int64_t m, n, k;
-  int64_t row_blocks = 1, padding = 0, parts = 1;
-  bool accumulate = false, bias = false;
-  TaskOrder order = TaskOrder::Together;
-
-  std::string text() const {
-    return form + " " + level + " M=" + std::to_string(m) + " N=" + std::to_string(n) +
-           " K=" + std::to_string(k) + " row blocks " + std::to_string(row_blocks) +
-           (accumulate ? " accumulate" : "") + (bias ? " bias" : "");
-  }
-};
-
-template <class T>
-struct Operands {
-  Matrix<T> a, b, c, bias;
-  explicit Operands(const Case& test)
-      : a(test.form == "tn" ? Matrix<T>(test.k, test.m, test.padding)
-                            : Matrix<T>(test.m, test.k, test.padding)),
-        b(test.form == "nt" ? Matrix<T>(test.n, test.k, test.padding)
-                            : Matrix<T>(test.k, test.n, test.padding)),
-        c(test.m, test.n, test.padding),
-        bias(1, test.n) {
-    a.fill(1), b.fill(2), c.fill(3), bias.fill(4);
-  }
-};
-
-template <class T>
-void multiply(const Case& test, Operands<T>& o, T* c, int64_t rows, const T* a) {
-  const int64_t strips = (test.n + 31) / 32, column_blocks = (strips + kColumns / 32 - 1) / (kColumns / 32);
-  const JitKernel& product = kernel(
-      "product", {{"f", real_name<T>()}, {"form", test.form}, {"depth", kDepth}, {"columns", kColumns}},
-      test.level);
-  product.run({c, const_cast<T*>(a), o.b.data, test.bias ? o.bias.data.data() : nullptr, rows, test.n, test.k,
-               o.c.stride, o.a.stride, o.b.stride, test.accumulate ? 1 : 0, test.row_blocks, column_blocks,
-               test.parts, test.m * test.n},
-              test.row_blocks * column_blocks * test.parts,
-              scratch_bytes(sizeof(T), test.form == "tn" ? test.m : 0), test.order);
-}
-
-template <class T>
-double expected(const Case& test, const Operands<T>& o, int64_t i, int64_t j, int64_t first, int64_t last) {
-  double sum = test.accumulate ? double(o.c.at(i, j)) : test.bias ? double(o.bias.at(0, j)) : 0.0;
-  for (int64_t k = first; k < last; ++k) {
-    const double x = test.form == "tn" ? o.a.at(k, i) : o.a.at(i, k);
-    const double w = test.form == "nt" ? o.b.at(j, k) : o.b.at(k, j);
-    sum += x * w;
-  }
-  return sum;
-}
 
 template <class T>
 void check(const Case& test) {
@@ -383,68 +287,6 @@ TEST_P(ProductTest, PartsOfALongReduction) {
         ASSERT_NEAR(parts[static_cast<size_t>((p * test.m + i) * test.n + j)],
                     expected(test, o, i, j, p * 100, (p + 1) * 100), 1e-4);
       }
-    }
-  }
-}
-
-template <class Part>
-void check_sum_of_parts(const std::string& level) {
-  const int64_t elements = 77, count = 3;
-  Matrix<Part> parts(count, elements);
-  Matrix<float> out(1, elements);
-  parts.fill(5), out.fill(6);
-  const Matrix<float> before = out;
-  const JitKernel& add = kernel("add_parts", {{"f", std::string("f32")}, {"wide", sizeof(Part) == 8}}, level);
-  for (int64_t accumulate : {0, 1}) {
-    out = before;
-    add.run({out.data, parts.data, elements, count, elements, accumulate, int64_t{3}}, 3, 0,
-            TaskOrder::Backward);
-    for (int64_t i = 0; i < elements; ++i) {
-      const Part start = accumulate ? Part(before.at(0, i)) : Part(0);
-      ASSERT_EQ(out.at(0, i), float(((start + parts.at(0, i)) + parts.at(1, i)) + parts.at(2, i)));
-    }
-  }
-}
-
-TEST_P(ProductTest, SumOfParts) {
-  check_sum_of_parts<float>(GetParam());
-  check_sum_of_parts<double>(GetParam());
-}
-
-/// In parts the sums are doubles, one row for each part; else one row of T.
-template <class T>
-void check_column_sum(const std::string& level, int64_t rows, int64_t columns, int64_t parts,
-                      bool accumulate) {
-  SCOPED_TRACE("rows " + std::to_string(rows) + " columns " + std::to_string(columns));
-  Matrix<T> dy(rows, columns, 5), out(1, columns);
-  Matrix<double> partial(parts, columns);
-  dy.fill(7), out.fill(8);
-  const Matrix<T> before = out;
-  const int64_t stripes = (columns + 63) / 64;
-  const JitKernel& sum = kernel("column_sum", {{"f", real_name<T>()}, {"parts", parts > 1}}, level);
-  const SlotValue target = parts > 1 ? SlotValue(partial.data) : SlotValue(out.data);
-  sum.run({target, dy.data, rows, columns, dy.stride, accumulate ? 1 : 0, stripes, parts, 0, 0},
-          stripes * parts, 0, TaskOrder::Backward);
-  for (int64_t p = 0; p < parts; ++p) {
-    for (int64_t c = 0; c < columns; ++c) {
-      double expected = accumulate ? double(before.at(0, c)) : 0.0;
-      for (int64_t r = rows * p / parts; r < rows * (p + 1) / parts; ++r) expected += dy.at(r, c);
-      if (parts > 1) {
-        ASSERT_NEAR(partial.at(p, c), expected, 1e-12) << p << ", " << c;
-      } else {
-        ASSERT_NEAR(out.at(0, c), expected, sizeof(T) == 4 ? 2e-6 : 1e-12) << c;
-      }
-    }
-  }
-}
-
-TEST_P(ProductTest, ColumnSums) {
-  for (int64_t rows : {1, 5, 63, 64, 65, 200}) {
-    for (int64_t columns : {1, 5, 15, 16, 17, 63, 64, 65, 100, 130}) {
-      check_column_sum<float>(GetParam(), rows, columns, 1, false);
-      check_column_sum<float>(GetParam(), rows, columns, 1, true);
-      check_column_sum<float>(GetParam(), rows, columns, 3, false);
-      check_column_sum<double>(GetParam(), rows, columns, 1, true);
     }
   }
 }

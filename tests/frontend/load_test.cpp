@@ -87,24 +87,25 @@ TEST(Resolved, KeepsThePatternShort) {
 }
 
 TEST(Debug, PatternsFromTheFileAndTheCommandLine) {
-  const auto patterns_of = [](const std::string& debug, const std::vector<std::string>& sets) {
+  constexpr auto tap = Override::Kind::Tap;
+  const auto patterns_of = [](const std::string& debug, const std::vector<Override>& overrides) {
     ir::Diagnostics diagnostics;
     const auto file = std::make_shared<ir::SourceFile>(ir::SourceFile{"tapped.toml", decoder("", debug)});
-    const auto description = load_description(file, sets, diagnostics);
+    const auto description = load_description(file, overrides, diagnostics);
     EXPECT_TRUE(description.has_value()) << diagnostics.text();
     std::string text;
-    for (const FreezePattern& tap : description->debug.taps) text += tap.text + ' ';
-    for (const FreezePattern& edit : description->debug.edits) text += '!' + edit.text + ' ';
+    for (const NamePattern& tap : description->debug.taps) text += tap.text + ' ';
+    for (const NamePattern& edit : description->debug.edits) text += '!' + edit.text + ' ';
     const std::string resolved = resolved_toml(*description);
     EXPECT_EQ(resolved.find("[debug]") != std::string::npos, !text.empty()) << resolved;
     return text;
   };
   EXPECT_EQ(patterns_of("", {}), "");
   EXPECT_EQ(patterns_of("[debug]\ntaps = \"a\"\n", {}), "a ");
-  EXPECT_EQ(patterns_of("", {"--tap=x*", "--tap=say \"y\""}), "x* say \"y\" ");
-  EXPECT_EQ(patterns_of("[debug]\ntaps = \"a\"\n", {"--tap=b"}), "a b ");
-  EXPECT_EQ(patterns_of("[debug]\ntaps = [\"a\", \"b\"]\n", {"--tap=c", "debug.taps=[]"}), "");
-  EXPECT_EQ(patterns_of("[debug]\ntaps = \"a\"\nedits = [\"b\"]\n", {"--edit=c", "--tap=d"}), "a d !b !c ");
+  EXPECT_EQ(patterns_of("", {{tap, "x*"}, {tap, "say \"y\""}}), "x* say \"y\" ");
+  EXPECT_EQ(patterns_of("[debug]\ntaps = \"a\"\n", {{tap, "b"}}), "a b ");
+  EXPECT_EQ(patterns_of("[debug]\ntaps = [\"a\", \"b\"]\n", {{tap, "c"}, {Override::Kind::Set, "debug.taps=[]"}}), "");
+  EXPECT_EQ(patterns_of("[debug]\ntaps = \"a\"\nedits = [\"b\"]\n", {{Override::Kind::Edit, "c"}, {tap, "d"}}), "a d !b !c ");
 }
 
 TEST(Resolved, LayersThatDifferGetBlocks) {

@@ -24,7 +24,7 @@ void compare_messages(const std::string& name, bool loads) {
     SCOPED_TRACE(name + "/" + file);
     if (file.ends_with(".base.toml")) continue;  // extended by others
     ir::Diagnostics diagnostics;
-    const auto description = load_description(file, sets_of(read_file(file)), diagnostics);
+    const auto description = load_description(file, overrides_of(sets_of(read_file(file))), diagnostics);
     EXPECT_EQ(description.has_value(), loads);
     const std::string expected_file = file.substr(0, file.size() - 5) + ".expect";
     if (updating()) write_file(expected_file, diagnostics.text());

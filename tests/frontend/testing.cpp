@@ -43,11 +43,17 @@ bool updating() {
   return update && std::string(update) == "1";
 }
 
+std::vector<Override> overrides_of(const std::vector<std::string>& sets) {
+  std::vector<Override> overrides;
+  for (const std::string& set : sets) overrides.push_back({Override::Kind::Set, set});
+  return overrides;
+}
+
 namespace {
 
 std::optional<Description> load(const std::string& text, const std::vector<std::string>& sets,
                                 ir::Diagnostics& diagnostics) {
-  return load_description(std::make_shared<ir::SourceFile>(ir::SourceFile{"model.toml", text}), sets,
+  return load_description(std::make_shared<ir::SourceFile>(ir::SourceFile{"model.toml", text}), overrides_of(sets),
                           diagnostics);
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/description.h"
+#include "frontend/load.h"
 #include "ir/module.h"
 
 namespace tfc::frontend::testing {
@@ -18,6 +18,9 @@ void write_file(const std::string& path, const std::string& text);
 bool updating();  // UPDATE_GOLDEN=1: expected files are rewritten instead of compared
 
 /// The text as the file "model.toml"; fails the test on an error.
+/// What --set says.
+std::vector<Override> overrides_of(const std::vector<std::string>& sets);
+
 Description load_text(const std::string& text, const std::vector<std::string>& sets = {});
 
 /// What a wrong text is answered with.

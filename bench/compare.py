@@ -244,13 +244,15 @@ def grouped(runner):
 
 
 def padding(runner):
-    whole, half = [], []
-    for _ in range(runner.options.rounds):
-        figures = runner.compiled("bench/models/bert_hidden.toml", "B=8,T=128", "forward,padded")["figures"]
-        whole.append(figures[0]["seconds"])
-        half.append(figures[1]["seconds"])
-    print(f"BERT-base forward, B=8 T=128: {1e3 * median(whole):.0f} ms; half of all positions padding "
-          f"{1e3 * median(half):.0f} ms, {median(half) / median(whole):.2f} of it", flush=True)
+    for name, path, figures in [("forward", "bench/models/bert_hidden.toml", "forward,padded"),
+                                ("step", "examples/bert.toml", "step,padded-step")]:
+        whole, half = [], []
+        for _ in range(runner.options.rounds):
+            found = runner.compiled(path, "B=8,T=128", figures)["figures"]
+            whole.append(found[0]["seconds"])
+            half.append(found[1]["seconds"])
+        print(f"BERT-base {name}, B=8 T=128: {1e3 * median(whole):.0f} ms; half of all positions padding "
+              f"{1e3 * median(half):.0f} ms, {median(half) / median(whole):.2f} of it", flush=True)
 
 
 def torch_is_there():

@@ -241,7 +241,7 @@ bool read_seconds(Parser& p, const std::string& value) {
 
 bool read_figures(Parser& p, const std::string& value) {
   for (const std::string& name : split(value, ',')) {
-    if (!one_of(p, "--figures", name, {"forward", "padded", "step", "decode", "drift"})) return false;
+    if (!one_of(p, "--figures", name, {"forward", "padded", "step", "padded-step", "decode", "drift"})) return false;
     p.options.figures.push_back(name);
   }
   return true;
@@ -294,8 +294,8 @@ constexpr Flag kFlags[] = {
    [](Parser& p, const std::string&) { return p.options.json = true; }},
   {"--threads", "N", kBench | kTrain, "threads to use (default: 0, all cores)", read_threads},
   {"--seconds", "X", kBench, "how long each figure is measured (default: 2)", read_seconds},
-  {"--figures", "NAME[,NAME]", kBench, "forward, step, decode; padded: a forward where half of all positions are\n"
-   "padding; drift: the 1000th step beside the 10th\n"
+  {"--figures", "NAME[,NAME]", kBench, "forward, step, decode; padded, padded-step: those of a batch where half of\n"
+   "all positions are padding; drift: the 1000th step beside the 10th\n"
    "(default: forward, step and decode, where the model has them)", read_figures},
   {"--kernels", nullptr, kBench, "each kernel's time, FLOPs, bytes and share of the nearer roof",
    [](Parser& p, const std::string&) { return p.options.kernels = true; }},

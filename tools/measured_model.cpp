@@ -67,14 +67,15 @@ std::vector<std::string> MeasuredModel::kinds() const {
 MeasuredCall MeasuredModel::call(const std::string& kind) {
   std::vector<std::string> known = kinds();
   if (has_masks()) known.emplace_back("padded");
+  if (has_masks() && has(TC_ENTRY_TRAIN)) known.emplace_back("padded-step");
   if (std::find(known.begin(), known.end(), kind) == known.end()) {
     throw LibraryError{"there is no figure '" + kind + "' of this model: it has no such function"};
   }
-  if (kind == "padded") {
-    padded_.emplace(planned_, model_.info(), half_padded(inputs_), point_);
-    return forward("padded forward", *padded_);
-  }
-  return kind == "forward" ? forward("forward", batch_) : kind == "step" ? step() : decode();
+  if (kind == "forward") return forward("forward", batch_);
+  if (kind == "step") return step("training step", batch_);
+  if (kind == "decode") return decode();
+  if (!padded_) padded_.emplace(planned_, model_.info(), half_padded(inputs_), point_);
+  return kind == "padded" ? forward("padded forward", *padded_) : step("padded step", *padded_);
 }
 
 // Both sides of an encoder-decoder are tokens.
@@ -102,7 +103,7 @@ MeasuredCall MeasuredModel::forward(const char* name, const Batch& batch) {
   return {{name, 0, tokens(), forward_flops(planned_, point_), 0}, run, {{"infer", TC_ENTRY_INFER}}};
 }
 
-void MeasuredModel::train_step() {
+void MeasuredModel::train_step(const Batch& batch) {
   tc_adamw settings{};
   settings.size = sizeof settings;
   settings.lr = 1e-4;
@@ -111,12 +112,12 @@ void MeasuredModel::train_step() {
   settings.eps = 1e-8;
   settings.clip = 1;
   double mean = 0;
-  model_.check(model_.api().train_step(model_.session(), &batch_.batch, &settings, &mean));
+  model_.check(model_.api().train_step(model_.session(), &batch.batch, &settings, &mean));
 }
 
-MeasuredCall MeasuredModel::step() {
-  return {{"training step", 0, tokens(), 3 * forward_flops(planned_, point_), 0},
-          [this] { train_step(); },
+MeasuredCall MeasuredModel::step(const char* name, const Batch& batch) {
+  return {{name, 0, tokens(), 3 * forward_flops(planned_, point_), 0},
+          [this, &batch] { train_step(batch); },
           {{"train", TC_ENTRY_TRAIN}, {"step", TC_ENTRY_STEP}}};
 }
 

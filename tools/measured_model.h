@@ -46,11 +46,11 @@ class MeasuredModel {
 
   int threads() const { return model_.api().threads(model_.session()); }
   const LoadedModel& model() const { return model_; }
-  /// "forward", "step", "decode": those that the model has. "padded" may be asked for too where it has a mask.
+  /// "forward", "step", "decode": those that the model has. "padded" and "padded-step" may be asked for too where it
+  /// has a mask: forward and step where half of all positions are padding.
   std::vector<std::string> kinds() const;
   /// Throws LibraryError where the model has no such call.
   MeasuredCall call(const std::string& kind);
-  void train_step();
   /// Bytes by kind, at the design point.
   std::vector<std::pair<std::string, size_t>> bytes() const;
 
@@ -59,7 +59,8 @@ class MeasuredModel {
   double tokens() const;
   MeasuredCall forward(const char* name, const Batch& batch);
   bool has_masks() const { return inputs_.count("mask") > 0; }
-  MeasuredCall step();
+  MeasuredCall step(const char* name, const Batch& batch);
+  void train_step(const Batch& batch);
   MeasuredCall decode();
   void decode_next();
 

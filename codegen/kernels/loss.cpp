@@ -219,23 +219,14 @@ llvm::Function* emit_softmax_logprob(KernelBuilder& k, const ir::KernelSpec& spe
   return k.finish();
 }
 
-/// counted_rows {kind, weighted}  a copy of rows, zeros where a row does not count
-/// slots: out [rows, width], rows' source, targets, mask or null, rows, width, source's stride, ignore_index,
-/// rows per task, weights (with `weighted` only)
+/// counted_rows {kind, weighted}  which rows count
+/// slots: out u8 [rows], targets, mask or null, rows, ignore_index, rows per task, weights (with `weighted` only)
 llvm::Function* emit_counted_rows(KernelBuilder& k, const ir::KernelSpec& spec) {
-  const Ptr out = k.pointer(0), source = k.pointer(1);
-  const Val width = k.integer(5);
-  Targets targets(k, spec, 2, 3, 7, 9);
-  for_rows(k, k.integer(4), k.integer(8), [&](Val row) {
-    const Ptr to = k.at(out, row * width);
-    k.if_(
-        targets.counts(row),
-        [&] {
-          const Ptr from = k.at(source, row * k.integer(6));
-          k.vector_loop("copy", width, [&](Lane lane) { k.store(to, lane, k.load(from, lane)); });
-        },
-        [&] { k.zero(to, width); });
-  });
+  const Ptr out = k.pointer(0, ir::DType::U8);
+  Targets targets(k, spec, 1, 2, 4, 6);
+  const Val one = k.constant(ir::DType::U8, 1), none = k.constant(ir::DType::U8, 0);
+  for_rows(k, k.integer(3), k.integer(5),
+           [&](Val row) { k.store(out, row, k.select(targets.counts(row), one, none)); });
   return k.finish();
 }
 

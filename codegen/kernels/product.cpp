@@ -38,7 +38,8 @@ ProductEmitter::ProductEmitter(KernelBuilder& builder, const ir::KernelSpec& spe
       others(static_cast<int>(spec.attributes.integer("others", 0))),
       has_activated(spec.attributes.flag("activated")),
       shape(tile_shape(k.target(), k.real())),
-      masked(spec.attributes.flag("mask")) {
+      masked(spec.attributes.flag("mask")),
+      fills(spec.attributes.flag("fill")) {
   if (spec.attributes.has("residual")) residual_scale = spec.attributes.real("residual");
   if (spec.attributes.has("dropout")) dropout.emplace(k, spec.attributes.real("dropout"));
   a = k.pointer(kA), b = k.pointer(kB), c = k.pointer(kC);
@@ -120,7 +121,7 @@ void ProductEmitter::task(Val number) {
 namespace {
 
 /// product {form = nt | nn | tn, depth = k block, columns = greatest columns of a task, activation?, slope?,
-/// residual?, dropout?, mask?, gamma?, others?, activated?, experts?, block_rows}
+/// residual?, dropout?, mask?, fill?, gamma?, others?, activated?, experts?, block_rows}
 /// slots: C, A, B, bias (or null), M, N, K, ldc, lda, ldb, accumulate (1: C += ), row blocks, column blocks,
 /// parts, part stride. tasks = row blocks * column blocks * parts; part p of K goes to C + p * part stride.
 /// With `activation` (its kind), `slope` (its kind) or `residual` (a factor) also: out, ld of out, x, ld of
@@ -129,7 +130,8 @@ namespace {
 /// With `gamma` also a factor for each column, before dropout; with `others` = n the pointers and lds of n other
 /// branches: out = x + factor * (others + dropout(gamma * activation(C))). With `slope` and `activated` a pointer and
 /// its ld, where the activation of x goes.
-/// mask: and last u8 [M]; tiles without a row whose mask is 1 are left alone (not in form tn).
+/// mask: and last u8 [M]; tiles without a row whose mask is 1 are left alone, or with `fill` become zeros. Form tn: u8
+/// [K], and the sums are over those rows alone.
 /// With `experts` the rows of A and C (tn: of A and B) are sorted by expert (ir/ops.def), and two slots more follow:
 /// starts, experts. Each expert's rows are multiplied by a B of its own, N * K elements after the one before, in blocks
 /// of up to block_rows; rows of no expert become zeros. tn: part p is expert p, whose rows are its K.

@@ -65,6 +65,7 @@ struct ProductBlock {
 /// One block of depth of a task, and where the next one begins (in the next task, at the end of this).
 struct ProductStep {
   Val d, depth;
+  Val packed;                              // depth of the panels: without rows that a mask leaves out (form tn)
   Val calls, lines;                        // of tiles, and the lines of depth that each walks
   Val next_row, next_column, next_d, any;  // any: there is a next one
 };
@@ -95,7 +96,8 @@ struct ProductEmitter {
   int others;
   bool has_activated;
   TileShape shape;
-  bool masked;
+  bool masked;  // a mask says which rows there are: of C, in form tn of A and B
+  bool fills;   // the others of C become zeros
 
   Ptr fetch, start, panels, panel;  // scratch
   Ptr a, b, c;
@@ -116,6 +118,7 @@ struct ProductEmitter {
   // -- rows by expert
   void task_by_expert(Val task);
   void zero_block(const Block& block, Val number);
+  void zero_rows(const Block& block, Range rows);
   void zero_without_rows(const Block& block);
   int expert_slot(int slot) const;
 
@@ -136,6 +139,8 @@ struct ProductEmitter {
   Val collides(Val ld);
   Ptr strip_panel(Val strip);
   Val first_packed(const Block& block);
+  Val real_depth(Val d, Val depth);
+  void pack_rows(int width, Ptr source, Val ld, Ptr to, Val columns, const Step& step);
   void pack_strip(const Block& block, const Step& step, Val strip, Ptr to);
   void pack_columns_of_a(const Step& step, Val row, Ptr to);
   std::pair<llvm::Value*, Val> strip_of_b(const Block& block, const Step& step, Val strip);
@@ -152,7 +157,7 @@ struct ProductEmitter {
   void epilogue(const Block& block, Range rows);
   void finish(const Block& block, const Step& step, Range rows);
   Val any_real(Range rows);
-  void where_real(Range rows, const std::function<void()>& body);
+  void where_real(const Block& block, Range rows, const std::function<void()>& body);
 };
 
 }  // namespace tfc::codegen

@@ -61,7 +61,7 @@ void ProductEmitter::finish(const Block& block, const Step& step, Range rows) {
   k.if_(step.d + step.depth == block.depths.last, [&] { epilogue(block, rows); });
 }
 
-/// Is one of the rows asked for? (Never by expert.)
+/// Is one of the rows of C asked for? (Never by expert.)
 Val ProductEmitter::any_real(Range rows) {
   const Ptr mask = k.pointer(expert_slot(0), ir::DType::U8);
   Var any = k.var(k.constant(ir::DType::U8, 0));
@@ -69,9 +69,11 @@ Val ProductEmitter::any_real(Range rows) {
   return any.get() != 0;
 }
 
-void ProductEmitter::where_real(Range rows, const std::function<void()>& body) {
-  if (!masked) return body();
-  k.if_(any_real(rows), body);
+void ProductEmitter::where_real(const Block& block, Range rows, const std::function<void()>& body) {
+  if (!masked || form == "tn") return body();
+  k.if_(any_real(rows), body, [&] {
+    if (fills) zero_rows(block, rows);
+  });
 }
 
 }  // namespace tfc::codegen

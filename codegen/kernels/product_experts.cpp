@@ -40,7 +40,12 @@ void ProductEmitter::task_by_expert(Val task) {
 void ProductEmitter::zero_block(const Block& block, Val number) {
   const Ptr starts = k.pointer(expert_slot(kStarts), ir::DType::I32);
   const Val first = k.to_index(k.load(starts, k.integer(expert_slot(kExperts)))) + number * block_rows;
-  k.loop("rest", first, k.min(first + block_rows, k.integer(kM)), 1, [&](Val row) {
+  zero_rows(block, {first, k.min(first + block_rows, k.integer(kM))});
+}
+
+/// All that the epilogue writes, and the sums.
+void ProductEmitter::zero_rows(const Block& block, Range rows) {
+  k.loop("rest", rows.first, rows.last, 1, [&](Val row) {
     k.zero(k.at(c, row * k.integer(kLdc) + block.columns.first), block.columns.size());
     const auto zero_row = [&](int slot, int ld) {
       k.zero(k.at(k.pointer(slot), row * k.integer(ld) + block.columns.first), block.columns.size());

@@ -8,12 +8,17 @@ namespace tfc::codegen {
 
 namespace {
 
-/// A few vectors of columns at a time, over all of the depth: squares of the weight are transposed in
-/// registers and multiplied there. While one group's rows pass, the next one's are fetched into the
-/// second-level cache, for the rows are too many streams and too short for the hardware to foresee.
+// Lines of cache that are fetched ahead of the multiplications, in each row of a group.
+constexpr int64_t kLinesAhead = 4;
+
+/// A few vectors of columns at a time, over all of the depth: squares of the weight are transposed in registers and
+/// multiplied there. A group's rows are too many streams for the hardware to foresee, so each fetches a few lines
+/// ahead, at its end the first lines of the next group's. Not farther: rows of 4 KB or a multiple fall on the same few
+/// sets of a cache, and what is fetched too early is lost again. For the same reason a line is used up at once.
 struct FewRowsEmitter {
   KernelBuilder& k;
   int rows, lanes, vectors;  // rows of A; columns of a vector; vectors of a group
+  int64_t line;              // elements of a line of cache, at least a vector
   int64_t depth_block;
   Ptr a, b, c, start, square;
   Val lda, ldb, ldc, columns, depth;
@@ -24,6 +29,7 @@ struct FewRowsEmitter {
         lanes(tile_shape(k.target(), k.real()).lanes),
         // Chains of multiply-adds enough to hide their latency, where registers are left for them.
         vectors(std::clamp(k.target().registers / 2 / count, 1, kLanes / std::min(lanes, kLanes))),
+        line(std::max<int64_t>(kLineBytes / ir::dtype_bytes(k.real()), lanes)),
         depth_block(block),
         a(k.pointer(0)),
         b(k.pointer(2)),
@@ -72,14 +78,17 @@ struct FewRowsEmitter {
     }
   }
 
-  void whole_square(Sums& sums, Val d) {
-    std::vector<Val> square_rows;
-    for (const Ptr& p : sums.column) {
-      square_rows.push_back(k.load_vector(p, d, lanes));
-      k.prefetch(p, ldb * (lanes * vectors) + d, /*locality=*/2);
+  /// One line of cache of each column, in squares; the lines that are `ahead` elements further on are fetched.
+  void line_of_squares(Sums& sums, Val d, Val ahead) {
+    for (int64_t first = 0; first < line; first += lanes) {
+      std::vector<Val> square_rows;
+      for (const Ptr& p : sums.column) {
+        square_rows.push_back(k.load_vector(p, d + first, lanes));
+        if (first == 0) k.prefetch(p, d + ahead, /*locality=*/2);
+      }
+      square_rows = transpose(k, square_rows);
+      for (int j = 0; j < lanes; ++j) multiply(sums, d + (first + j), square_rows[static_cast<size_t>(j)]);
     }
-    square_rows = transpose(k, square_rows);
-    for (int j = 0; j < lanes; ++j) multiply(sums, d + j, square_rows[static_cast<size_t>(j)]);
   }
 
   void part_of_square(Sums& sums, Val d, Val to) {
@@ -93,12 +102,15 @@ struct FewRowsEmitter {
   }
 
   void depths(std::vector<Sums>& group, Val from, Val to) {
-    const Val whole = from + (to - from) / lanes * lanes;
-    k.loop("square", from, whole, lanes, [&](Val d) {
-      for (Sums& sums : group) whole_square(sums, d);
+    const Val whole = from + (to - from) / line * line;
+    const Val next_group = ldb * (lanes * vectors) - depth;
+    k.loop("line", from, whole, line, [&](Val d) {
+      const Val ends = d + kLinesAhead * line >= depth;
+      const Val ahead = k.select(ends, next_group, k.index(0)) + kLinesAhead * line;
+      for (Sums& sums : group) line_of_squares(sums, d, ahead);
     });
-    k.if_(whole < to, [&] {
-      for (Sums& sums : group) part_of_square(sums, whole, to);
+    k.loop("part", whole, to, lanes, [&](Val d) {
+      for (Sums& sums : group) part_of_square(sums, d, k.min(d + lanes, to));
     });
   }
 

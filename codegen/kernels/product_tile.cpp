@@ -10,25 +10,6 @@ std::string form_name(LeftOperand form) {
   return form == LeftOperand::Rows ? "tc.tile_rows" : "tc.tile_panel";
 }
 
-struct Accumulators {
-  KernelBuilder& k;
-  TileShape shape;
-  int height;
-  std::vector<Var> vars;
-
-  Accumulators(KernelBuilder& builder, TileShape tile, int rows) : k(builder), shape(tile), height(rows) {
-    Val zeros = k.splat(k.number(0.0), shape.lanes);
-    for (int i = 0; i < 2 * height; ++i) vars.push_back(k.var(zeros));
-  }
-  Var& at(int row, int half) { return vars[static_cast<size_t>(2 * row + half)]; }
-
-  void each(const std::function<void(Var& accumulator, int row, int half)>& body) {
-    for (int row = 0; row < height; ++row) {
-      for (int half = 0; half < 2; ++half) body(at(row, half), row, half);
-    }
-  }
-};
-
 /// `full` where all of a panel's columns exist, else `masked` with the masks of its two vectors.
 void by_columns(KernelBuilder& k, const TileShape& shape, Val columns, const std::function<void()>& full,
                 const std::function<void(Val mask0, Val mask1)>& masked) {
@@ -37,86 +18,155 @@ void by_columns(KernelBuilder& k, const TileShape& shape, Val columns, const std
   });
 }
 
-/// One line of depth's share of what is fetched ahead.
-void emit_fetch(KernelBuilder& k, Ptr fetch, Val line) {
-  const Ptr memory{llvm::ConstantPointerNull::get(k.ir().getPtrTy()), k.ir().getInt8Ty()};
-  for (int64_t stream = 0; stream < kFetchStreams; ++stream) {
-    const auto word = [&](FetchWord which) { return k.load(fetch, k.index(stream * kFetchWords + which)); };
-    const Val first = word(kFetchAddress) + line * word(kFetchLineStep), step = word(kFetchRowStep);
-    k.loop("fetch", k.index(0), word(kFetchRows), kFetchRowsAtOnce, [&](Val row) {
-      for (int i = 0; i < kFetchRowsAtOnce; ++i) k.prefetch(memory, first + (row + i) * step, /*locality=*/2);
+struct TileEmitter {
+  KernelBuilder& k;
+  LeftOperand form;
+  int height;
+  TileShape shape;
+  Ptr a, b, c, start, fetch;
+  Val lda, ldb, ldc, depth, columns;
+  std::vector<Var> sums;  // a row's two vectors, row after row
+
+  TileEmitter(KernelBuilder& builder, LeftOperand left, int rows)
+      : k(builder),
+        form(left),
+        height(rows),
+        shape(tile_shape(k.target(), k.real())),
+        a(k.pointer(0)),
+        b(k.pointer(2)),
+        c(k.pointer(4)),
+        start(k.pointer(6)),
+        fetch{k.pointer(9).base, k.ir().getInt64Ty()},
+        lda(k.integer(1)),
+        ldb(k.integer(3)),
+        ldc(k.integer(5)),
+        depth(k.integer(7)),
+        columns(k.integer(8)) {
+    const Val zeros = k.splat(k.number(0.0), shape.lanes);
+    for (int i = 0; i < 2 * height; ++i) sums.push_back(k.var(zeros));
+  }
+
+  void each_sum(const std::function<void(Var& sum, int row, int half)>& body) {
+    for (int row = 0; row < height; ++row) {
+      for (int half = 0; half < 2; ++half) body(sums[static_cast<size_t>(2 * row + half)], row, half);
+    }
+  }
+
+  /// One step of depth: a row of B, and the element of A for each row.
+  void multiply(Ptr right, const std::function<Val(int row)>& left) {
+    const Val vectors[] = {k.load_vector(right, k.index(0), shape.lanes),
+                           k.load_vector(right, k.index(shape.lanes), shape.lanes)};
+    Val x;
+    each_sum([&](Var& sum, int row, int half) {
+      if (half == 0) x = k.splat(left(row), shape.lanes);
+      sum.set(k.fma(x, vectors[half], sum.get()));
     });
   }
-}
 
-void emit_tile(KernelBuilder& k, LeftOperand form, int height) {
-  const TileShape shape = tile_shape(k.target(), k.real());
-  const Ptr a = k.pointer(0), b = k.pointer(2), c = k.pointer(4), start = k.pointer(6),
-            fetch{k.pointer(9).base, k.ir().getInt64Ty()};
-  const Val lda = k.integer(1), ldb = k.integer(3), ldc = k.integer(5), depth = k.integer(7),
-            columns = k.integer(8);
-  const int n = shape.columns, lanes = shape.lanes;
-  auto element = [&](int row, int half) { return ldc * row + half * lanes; };
+  /// Row of C: it is written, and for the most part read, when the sums are complete.
+  void fetch_row_of_c(Val row) {
+    const int line = static_cast<int>(kLineBytes / ir::dtype_bytes(k.real()));
+    for (int at = 0; at < shape.columns; at += line) k.prefetch(c, ldc * row + at);
+    k.prefetch(c, ldc * row + (shape.columns - 1));
+  }
 
-  Accumulators sums(k, shape, height);
-  const Val continues = k.is_null(start);
-  k.if_(!continues, [&] {
-    sums.each([&](Var& sum, int, int half) { sum.set(k.load_vector(start, k.index(half * lanes), lanes)); });
-  });
-
-  const auto multiply = [&](Val d) {
-    const Val b0 = k.load_vector(b, d * ldb, lanes), b1 = k.load_vector(b, d * ldb + lanes, lanes);
-    for (int row = 0; row < height; ++row) {
-      const Val at = form == LeftOperand::Panel ? d * shape.panel_rows + row : lda * row + d;
-      const Val x = k.splat(k.load(a, at), lanes);
-      sums.at(row, 0).set(k.fma(x, b0, sums.at(row, 0).get()));
-      sums.at(row, 1).set(k.fma(x, b1, sums.at(row, 1).get()));
+  /// One line of depth's share of what is fetched ahead.
+  void fetch_ahead(Val line) {
+    const Ptr memory{llvm::ConstantPointerNull::get(k.ir().getPtrTy()), k.ir().getInt8Ty()};
+    for (int64_t stream = 0; stream < kFetchStreams; ++stream) {
+      const auto word = [&](FetchWord which) { return k.load(fetch, k.index(stream * kFetchWords + which)); };
+      const Val first = word(kFetchAddress) + line * word(kFetchLineStep), step = word(kFetchRowStep);
+      k.loop("fetch", k.index(0), word(kFetchRows), kFetchRowsAtOnce, [&](Val row) {
+        for (int i = 0; i < kFetchRowsAtOnce; ++i) k.prefetch(memory, first + (row + i) * step, /*locality=*/2);
+      });
     }
-  };
-  const auto fetch_row_of_c = [&](Val row) {  // it is written, and for the most part read, when the sums are complete
-    for (int at : {0, lanes, n - 1}) k.prefetch(c, ldc * row + at);
-  };
-  if (!shape.fetches) {
-    for (int row = 0; row < height; ++row) fetch_row_of_c(k.index(row));
-    // With several steps at a time most addresses become offsets, and a third of the instructions are saved, which
-    // counts where two threads share a core's decoders. Without fma a product needs the register that this takes.
-    k.unrolled_loop("depth", k.index(0), depth, k.target().fma ? 4 : 1, multiply);
-  } else {
-    // One step of depth at a time: with several, LLVM schedules the addresses of A's rows ahead of the
-    // multiplications and spills accumulators.
+  }
+
+  /// One step of depth at a time: with several, LLVM schedules the addresses of A's rows ahead of the multiplications
+  /// and spills accumulators.
+  void walk_and_fetch() {
     const int64_t line = kLineBytes / ir::dtype_bytes(k.real());
     k.loop("line", k.index(0), depth, line, [&](Val first) {
       const Val number = first / line;
-      emit_fetch(k, fetch, number);
+      fetch_ahead(number);
       fetch_row_of_c(number);
-      k.loop("depth", first, k.min(first + line, depth), 1, multiply);
+      k.loop("depth", first, k.min(first + line, depth), 1, [&](Val d) {
+        multiply(k.at(b, d * ldb), [&](int row) {
+          return k.load(a, form == LeftOperand::Panel ? d * shape.panel_rows + row : lda * row + d);
+        });
+      });
     });
   }
 
-  // Element by element, so that no sum waits for its turn in memory.
-  auto finish = [&](const std::function<Val(Val at, int half)>& load,
-                    const std::function<void(Val at, int half, Val)>& store) {
+  /// A pointer that walks along the depth. LLVM does not know how those of one tile are related: it would keep one,
+  /// and compute the others in each turn.
+  Var walker(Ptr from) { return k.var(k.wrap(k.ir().CreateLaunderInvariantGroup(from.base))); }
+  static Ptr place(const Var& walker, Ptr matrix) { return {walker.get().raw(), matrix.element}; }
+  void advance(const Var& walker, Ptr matrix, int64_t elements) {
+    walker.set(k.wrap(k.at(place(walker, matrix), k.index(elements)).base));
+  }
+
+  /// Few instructions beside the multiplications, which counts where two threads share a core's decoders: several
+  /// steps at a time from pointers that reach three rows each (x86 adds none, one or two lda), and B as a panel, so
+  /// that steps are offsets. Without fma a product needs the register that more than one step takes.
+  void walk_by_pointers() {
+    for (int row = 0; row < height; ++row) fetch_row_of_c(k.index(row));
+    const int64_t together = k.target().fma ? 4 : 1;
+    const int reach = form == LeftOperand::Panel ? height : 3;
+    const int64_t stride = form == LeftOperand::Panel ? shape.panel_rows : 1;
+    std::vector<Var> lefts;
+    for (int row = 0; row < height; row += reach) lefts.push_back(walker(k.at(a, lda * row)));
+    const Var right = walker(b);
+    const auto steps = [&](int64_t count) {
+      for (int64_t d = 0; d < count; ++d) {
+        multiply(k.at(place(right, b), k.index(d * shape.columns)), [&](int row) {
+          const Ptr left = k.at(place(lefts[static_cast<size_t>(row / reach)], a), k.index(d * stride));
+          return k.load(left, form == LeftOperand::Panel ? k.index(row) : lda * (row % reach));
+        });
+      }
+      for (const Var& left : lefts) advance(left, a, count * stride);
+      advance(right, b, count * shape.columns);
+    };
+    const Val whole = depth / together * together;
+    k.loop("depth", k.index(0), whole, together, [&](Val) { steps(together); });
+    if (together > 1) k.loop("rest", whole, depth, 1, [&](Val) { steps(1); });
+  }
+
+  /// Element by element, so that no sum waits for its turn in memory.
+  void store_sums(Val continues, const std::function<Val(Val at, int half)>& load,
+                  const std::function<void(Val at, int half, Val)>& store) {
+    const auto element = [&](int row, int half) { return ldc * row + half * shape.lanes; };
     k.if_(
         continues,
         [&] {
-          sums.each([&](Var& sum, int row, int half) {
+          each_sum([&](Var& sum, int row, int half) {
             store(element(row, half), half, load(element(row, half), half) + sum.get());
           });
         },
-        [&] { sums.each([&](Var& sum, int row, int half) { store(element(row, half), half, sum.get()); }); });
-  };
-  by_columns(
-      k, shape, columns,
-      [&] {
-        finish([&](Val at, int) { return k.load_vector(c, at, lanes); },
-               [&](Val at, int, Val value) { k.store(c, at, value); });
-      },
-      [&](Val mask0, Val mask1) {
-        auto mask = [&](int half) { return half ? mask1 : mask0; };
-        finish([&](Val at, int half) { return k.load_vector(c, at, lanes, mask(half)); },
-               [&](Val at, int half, Val value) { k.store_vector(c, at, value, mask(half)); });
+        [&] { each_sum([&](Var& sum, int row, int half) { store(element(row, half), half, sum.get()); }); });
+  }
+
+  void emit() {
+    const Val continues = k.is_null(start);
+    k.if_(!continues, [&] {
+      each_sum([&](Var& sum, int, int half) {
+        sum.set(k.load_vector(start, k.index(half * shape.lanes), shape.lanes));
       });
-}
+    });
+    shape.fetches ? walk_and_fetch() : walk_by_pointers();
+    by_columns(
+        k, shape, columns,
+        [&] {
+          store_sums(continues, [&](Val at, int) { return k.load_vector(c, at, shape.lanes); },
+                     [&](Val at, int, Val value) { k.store(c, at, value); });
+        },
+        [&](Val mask0, Val mask1) {
+          const auto mask = [&](int half) { return half ? mask1 : mask0; };
+          store_sums(continues, [&](Val at, int half) { return k.load_vector(c, at, shape.lanes, mask(half)); },
+                     [&](Val at, int half, Val value) { k.store_vector(c, at, value, mask(half)); });
+        });
+  }
+};
 
 void emit_pack_transposed(KernelBuilder& k, int width) {
   const TileShape shape = tile_shape(k.target(), k.real());
@@ -146,34 +196,66 @@ void emit_pack_transposed(KernelBuilder& k, int width) {
   });
 }
 
+/// One row of a panel: `width` elements of the source, zeros past its columns.
+struct RowCopy {
+  KernelBuilder& k;
+  int width, lanes;
+  Ptr source, panel;
+  Val ld, columns;
+
+  RowCopy(KernelBuilder& builder, int panel_width)
+      : k(builder),
+        width(panel_width),
+        lanes(tile_shape(k.target(), k.real()).lanes),
+        source(k.pointer(0)),
+        panel(k.pointer(2)),
+        ld(k.integer(1)),
+        columns(k.integer(3)) {}
+
+  void copy(Val from, Val to, const std::vector<Val>& masks) {
+    for (int first = 0; first < width; first += lanes) {
+      const Val at = from * ld + first;
+      k.store(panel, to * width + first,
+              masks.empty() ? k.load_vector(source, at, lanes)
+                            : k.load_vector(source, at, lanes, masks[static_cast<size_t>(first / lanes)]));
+    }
+  }
+
+  /// `body` with the masks of a row's vectors: none where all columns exist.
+  void by_masks(const std::function<void(const std::vector<Val>& masks)>& body) {
+    k.if_(columns >= width, [&] { body({}); }, [&] {
+      std::vector<Val> masks;
+      for (int first = 0; first < width; first += lanes) masks.push_back(k.first_lanes_mask(columns - first, lanes));
+      body(masks);
+    });
+  }
+};
+
 void emit_pack_rows(KernelBuilder& k, int width) {
-  const TileShape shape = tile_shape(k.target(), k.real());
-  const int lanes = shape.lanes;
-  const Ptr source = k.pointer(0), panel = k.pointer(2);
-  const Val ld = k.integer(1), columns = k.integer(3), depth = k.integer(4);
+  const bool fetches = tile_shape(k.target(), k.real()).fetches;
+  RowCopy row(k, width);
+  const Val depth = k.integer(4);
   const int64_t next = std::max(width, static_cast<int>(kLineBytes / ir::dtype_bytes(k.real())));  // strip, or line
-  const auto copy = [&](Val d, const std::function<Val(Val from, int first)>& load) {
-    for (int first = 0; first < width; first += lanes)
-      k.store(panel, d * width + first, load(d * ld + first, first));
-  };
-  k.if_(
-      columns >= width,
-      [&] {
-        k.unrolled_loop("depth", k.index(0), depth, 4, [&](Val d) {
-          copy(d, [&](Val from, int) { return k.load_vector(source, from, lanes); });
-          if (!shape.fetches) k.prefetch(source, d * ld + next, /*locality=*/2);
-        });
-      },
-      [&] {
-        std::vector<Val> masks;
-        for (int first = 0; first < width; first += lanes)
-          masks.push_back(k.first_lanes_mask(columns - first, lanes));
-        k.loop("depth", depth, [&](Val d) {
-          copy(d, [&](Val from, int first) {
-            return k.load_vector(source, from, lanes, masks[static_cast<size_t>(first / lanes)]);
-          });
-        });
+  row.by_masks([&](const std::vector<Val>& masks) {
+    k.unrolled_loop("depth", k.index(0), depth, masks.empty() ? 4 : 1, [&](Val d) {
+      row.copy(d, d, masks);
+      if (!fetches && masks.empty()) k.prefetch(row.source, d * row.ld + next, /*locality=*/2);
+    });
+  });
+}
+
+void emit_pack_real_rows(KernelBuilder& k, int width) {
+  RowCopy row(k, width);
+  const Ptr mask = k.pointer(5, ir::DType::U8);
+  row.by_masks([&](const std::vector<Val>& masks) {
+    Var to = k.var(k.index(0));
+    k.loop("depth", k.integer(4), [&](Val d) {
+      k.if_(k.load(mask, d) != 0, [&] {
+        row.copy(d, to.get(), masks);
+        to.set(to.get() + 1);
       });
+    });
+  });
 }
 
 void emit_copy_rows(KernelBuilder& k) {
@@ -242,7 +324,7 @@ TileShape tile_shape(const Target& target, ir::DType real) {
 
 llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height) {
   return shared_function(k, form_name(form) + "." + std::to_string(height), "pipipipiip",
-                         [&](KernelBuilder& helper) { emit_tile(helper, form, height); });
+                         [&](KernelBuilder& helper) { TileEmitter(helper, form, height).emit(); });
 }
 
 llvm::Value* tile_table(KernelBuilder& k, LeftOperand form) {
@@ -253,6 +335,11 @@ llvm::Value* tile_table(KernelBuilder& k, LeftOperand form) {
 llvm::Function* pack_rows_function(KernelBuilder& k, int width) {
   return shared_function(k, "tc.pack_rows." + std::to_string(width), "pipii",
                          [&](KernelBuilder& helper) { emit_pack_rows(helper, width); });
+}
+
+llvm::Function* pack_real_rows_function(KernelBuilder& k, int width) {
+  return shared_function(k, "tc.pack_real_rows." + std::to_string(width), "pipiip",
+                         [&](KernelBuilder& helper) { emit_pack_real_rows(helper, width); });
 }
 
 llvm::Function* copy_rows_function(KernelBuilder& k) {

@@ -40,10 +40,10 @@ enum FetchWord { kFetchAddress, kFetchLineStep, kFetchRowStep, kFetchRows, kFetc
 inline constexpr int kFetchStreams = 2, kFetchRowsAtOnce = 4;  // rows: a multiple of this
 inline constexpr int64_t kLineBytes = 64;
 
-/// fn(a, lda, b, ldb, c, ldc, start, depth, columns, fetch): C[h, columns] = start + A B, with element (d, c)
-/// of B at d * ldb + c, whole tile columns wide; `start` [tile columns] is what every row begins with, null:
-/// C += A B. Each element is one chain of fma over ascending depth that begins with `start` or zero, the same
-/// for every height and form. `fetch`: kFetchStreams times kFetchWords i64.
+/// fn(a, lda, b, ldb, c, ldc, start, depth, columns, fetch): C[h, columns] = start + A B, with element (d, c) of B at
+/// d * ldb + c, whole tile columns wide (where tiles do not fetch, B is a panel: ldb = tile columns). `start` [tile
+/// columns] is what every row begins with; null: C += A B. Each element is one chain of fma over ascending depth that
+/// begins with `start` or zero, the same for every height and form. `fetch`: kFetchStreams times kFetchWords i64.
 llvm::Function* tile_function(KernelBuilder& k, LeftOperand form, int height);
 
 /// The tiles of heights 1..rows as a constant array of functions.
@@ -52,6 +52,10 @@ llvm::Value* tile_table(KernelBuilder& k, LeftOperand form);
 /// fn(source, ld, panel, columns, depth): panel[d][c] = source[d * ld + c], `width` elements wide;
 /// zeros where c >= columns.
 llvm::Function* pack_rows_function(KernelBuilder& k, int width);
+
+/// fn(source, ld, panel, columns, depth, mask): as pack_rows of those rows d alone whose mask[d] (u8) is not 0, one
+/// after the other.
+llvm::Function* pack_real_rows_function(KernelBuilder& k, int width);
 
 /// fn(source, ld, panel, columns, depth): panel[d][c] = source[c * ld + d], `width` elements wide.
 /// Columns past the last repeat it. Writes up to one vector of rows past `depth`.

@@ -37,8 +37,27 @@ Val ProductEmitter::collides(Val ld) { return ld % (kCachePeriod / bytes()) == 0
 
 /// The first strip of B that tiles read from a panel: in place they read whole strips only.
 Val ProductEmitter::first_packed(const Block& block) {
-  if (form != "tn") return k.index(0);
+  if (form != "tn" || masked) return k.index(0);
   return k.select(collides(k.integer(kLdb)), k.index(0), block.columns.size() / shape.columns);
+}
+
+/// How many of the rows of A and B there are.
+Val ProductEmitter::real_depth(Val d, Val depth) {
+  if (!masked || form != "tn") return depth;
+  const Ptr mask = k.pointer(expert_slot(0), ir::DType::U8);
+  Var count = k.var(k.index(0));
+  k.loop("real", d, d + depth, 1,
+         [&](Val row) { count.set(count.get() + k.select(k.load(mask, row) != 0, k.index(1), k.index(0))); });
+  return count.get();
+}
+
+void ProductEmitter::pack_rows(int width, Ptr source, Val ld, Ptr to, Val columns, const Step& step) {
+  if (!masked || form != "tn") {
+    return call(pack_rows_function(k, width), {source.base, ld.raw(), to.base, columns.raw(), step.depth.raw()});
+  }
+  call(pack_real_rows_function(k, width),
+       {source.base, ld.raw(), to.base, columns.raw(), step.depth.raw(),
+        k.at(k.pointer(expert_slot(0), ir::DType::U8), step.d).base});
 }
 
 void ProductEmitter::pack_strip(const Block& block, const Step& step, Val strip, Ptr to) {
@@ -49,8 +68,7 @@ void ProductEmitter::pack_strip(const Block& block, const Step& step, Val strip,
          {k.at(block.b, first * ldb + step.d).base, ldb.raw(), to.base,
           k.min(columns, k.index(shape.columns)).raw(), step.depth.raw()});
   } else {
-    call(pack_rows_function(k, shape.columns),
-         {k.at(block.b, step.d * ldb + first).base, ldb.raw(), to.base, columns.raw(), step.depth.raw()});
+    pack_rows(shape.columns, k.at(block.b, step.d * ldb + first), ldb, to, columns, step);
   }
 }
 
@@ -66,8 +84,7 @@ std::pair<llvm::Value*, Val> ProductEmitter::strip_of_b(const Block& block, cons
 /// A tile's columns of Y as a panel (form tn).
 void ProductEmitter::pack_columns_of_a(const Step& step, Val row, Ptr to) {
   const Val lda = k.integer(kLda);
-  call(pack_rows_function(k, shape.panel_rows), {k.at(a, step.d * lda + row).base, lda.raw(), to.base,
-                                                 (k.integer(kM) - row).raw(), step.depth.raw()});
+  pack_rows(shape.panel_rows, k.at(a, step.d * lda + row), lda, to, k.integer(kM) - row, step);
 }
 
 /// A tile's rows of A in place, or a copy where they would all fall on the same few sets of the cache.
@@ -96,6 +113,7 @@ ProductStep ProductEmitter::step_of(const Block& block, const Block& following, 
   Step step;
   step.d = d;
   step.depth = k.min(block.depths.last - d, k.index(depth_block));
+  step.packed = real_depth(d, step.depth);
   step.calls = block.rows.count * block.strips;
   step.lines = (step.depth + (kLineBytes / bytes() - 1)) / (kLineBytes / bytes());
   const Val inside = d + step.depth < block.depths.last;
@@ -145,7 +163,7 @@ void ProductEmitter::call_tile(const Block& block, const Step& step, Range rows,
                                            llvm::ConstantPointerNull::get(k.ir().getPtrTy()));
   k.ir().CreateCall(type, function,
                     {operands.left.base, operands.lda.raw(), operands.right, operands.ldb.raw(), target.base,
-                     ldc.raw(), begin, step.depth.raw(), (block.columns.size() - offset).raw(), fetch.base});
+                     ldc.raw(), begin, step.packed.raw(), (block.columns.size() - offset).raw(), fetch.base});
 }
 
 void ProductEmitter::tile_with_strips(const Block& block, const Step& step, Val tile, Range rows, FetchStream& of_a,
@@ -174,7 +192,7 @@ void ProductEmitter::walk_by_tiles(const Block& block, const Step& step, FetchSt
          [&](Val strip) { pack_strip(block, step, strip, strip_panel(strip)); });
   k.loop("tile", block.rows.count, [&](Val tile) {
     const Range rows = block.rows.tile(k, tile);
-    where_real(rows, [&] {
+    where_real(block, rows, [&] {
       tile_with_strips(block, step, tile, rows, of_a, of_b);
       finish(block, step, rows);
     });
@@ -199,7 +217,7 @@ void ProductEmitter::walk_by_strips(const Block& block, const Step& step) {
 }
 
 void ProductEmitter::multiply_blocks(const Block& block, Val number) {
-  where_real(block.rows.all, [&] { multiply_real_blocks(block, number); });
+  where_real(block, block.rows.all, [&] { multiply_real_blocks(block, number); });
 }
 
 void ProductEmitter::multiply_real_blocks(const Block& block, Val number) {

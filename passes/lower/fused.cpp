@@ -46,6 +46,7 @@ class LoweringInBody : public Lowering {
   NodeId id() const override { return inner_; }
   bool used(Value value) const override { return outer_.used(outside(value)); }
   Location locate(Value value) override { return outer_.locate(outside(value)); }
+  ProductRows product_rows(Value value) override { return outer_.product_rows(outside(value)); }
   bool accumulates(Value result) const override { return sum_of(result).valid(); }
   ir::Arg temporary(const std::string& name, ir::Dim bytes) override { return outer_.temporary(name, bytes); }
   ir::Arg constant(const std::string& name, const std::vector<double>& values) override {

@@ -72,7 +72,7 @@ void lower_product_with_epilogue(Lowering& l, const FusedBody& body, NodeId node
   product.m = l.type(body.outer_operand(node, 0)).rows();
   product.n = *body.graph.type({node, 0}).width().constant();
   product.k = l.type(body.outer_operand(node, 0)).width();
-  if (forward && !by_expert) product.real = l.real_rows(body.outer_operand(node, 0));
+  if (!by_expert) set_rows(l, product, body.outer_operand(node, 0));
   if (by_expert) {
     const Value starts = body.outer_operand(node, forward ? 3 : 2);
     product.experts = {l.pointer(starts), *l.type(starts).shape[0].constant() - 1};

@@ -32,7 +32,7 @@ void lower_Linear(Lowering& lowering) {
   product.m = lowering.type(lowering.operand(0)).rows();
   product.n = static_size(w.shape[0]);
   product.k = w.shape[1];
-  product.real = lowering.real_rows(lowering.operand(0));
+  set_rows(lowering, product, lowering.operand(0));
   lower_product(lowering, product);
 }
 
@@ -42,6 +42,7 @@ void lower_LinearDx(Lowering& lowering) {
   product.m = lowering.type(lowering.operand(0)).rows();
   product.n = static_size(w.shape[1]);
   product.k = w.shape[0];
+  set_rows(lowering, product, lowering.operand(0));
   lower_product(lowering, product);
 }
 
@@ -52,6 +53,7 @@ void lower_LinearDw(Lowering& lowering) {
   product.n = static_size(dw.shape[1]);
   product.k = lowering.type(lowering.operand(0)).rows();
   product.accumulate = lowering.accumulates(lowering.result()) ? 1 : 0;
+  set_rows(lowering, product, lowering.operand(0));
   lower_product(lowering, product);
 }
 

@@ -54,6 +54,23 @@ class ChunkedHead {
     return location;
   }
 
+  /// Which rows count, a byte for each: what the products do.
+  void lower_counted() {
+    const int64_t rows_per_task = 4096;
+    counted_ = lowering_.temporary("counted", rows);
+    ir::Record record;
+    record.kernel = {"counted_rows", attributes()};
+    record.tasks = ceildiv(rows, rows_per_task);
+    record.args = {counted_, targets_, mask_};
+    for (const Dim& number : {rows, Dim(ignore_index_), Dim(rows_per_task)})
+      record.args.push_back(Lowering::integer(number));
+    if (weights_) record.args.push_back(*weights_);
+    record.bytes = rows * Dim(6);
+    lowering_.call(std::move(record));
+  }
+  /// Of the current chunk.
+  ir::Arg counted() const { return chunk_of(counted_, 1); }
+
   void lower_logits() {
     Product product;
     product.form = "nt";
@@ -62,6 +79,7 @@ class ChunkedHead {
     product.c = logits;
     if (lowering_.operand(2).valid()) product.bias = lowering_.pointer(lowering_.operand(2));
     product.m = chunk_rows, product.n = vocab, product.k = width;
+    product.real = counted();
     lower_product(lowering_, product);
   }
 
@@ -118,7 +136,7 @@ class ChunkedHead {
   }
 
   Lowering& lowering_;
-  ir::Arg targets_, mask_;
+  ir::Arg targets_, mask_, counted_;
   std::optional<ir::Arg> weights_;
   int64_t ignore_index_;
   std::string kind_;
@@ -139,18 +157,17 @@ void lower_row_loss(Lowering& lowering, const ChunkedHead& head, ir::Arg losses,
   lowering.call(std::move(record));
 }
 
-/// dW (+)= dlogits^T hidden: the first chunk stores, the others add. Rows that do not count enter as zeros.
-void lower_weight_gradient(Lowering& lowering, ChunkedHead& head, ir::Arg counted, const Dim& accumulate) {
-  const Location hidden = head.chunk_of(lowering.locate(lowering.operand(0)));
-  lowering.call(head.row_record("counted_rows", counted, hidden.pointer, head.width, hidden.stride));
+/// dW (+)= dlogits^T hidden, over the rows that count: the first chunk stores, the others add.
+void lower_weight_gradient(Lowering& lowering, ChunkedHead& head, const Dim& accumulate) {
   Product product;
   product.form = "tn";
   product.a = head.logits;
-  product.b = {counted, head.width, head.width};
+  product.b = head.chunk_of(lowering.locate(lowering.operand(0)));
   product.c = lowering.locate(lowering.result(3));
   product.m = head.vocab, product.n = head.width, product.k = head.chunk_rows;
   product.greatest_k = head.greatest_rows;
   product.accumulate = accumulate;
+  product.real = head.counted();
   lower_product(lowering, product);
 }
 
@@ -161,6 +178,7 @@ void lower_hidden_gradient(Lowering& lowering, ChunkedHead& head) {
   product.b = lowering.locate(lowering.operand(1));
   product.c = head.chunk_of(lowering.locate(lowering.result(2)));
   product.m = head.chunk_rows, product.n = head.width, product.k = head.vocab;
+  product.real = head.counted(), product.fills = true;
   lower_product(lowering, product);
 }
 
@@ -170,6 +188,7 @@ void lower_LinearLoss(Lowering& lowering) {
   ChunkedHead head(lowering);
   const ir::Arg losses = lowering.temporary("losses", head.rows * Dim(8));
   if (lowering.used(lowering.result(1))) head.lower_count(lowering.pointer(lowering.result(1)));
+  head.lower_counted();
   head.for_chunks([&] {
     head.lower_logits();
     lower_row_loss(lowering, head, losses, {});
@@ -184,17 +203,16 @@ void lower_LinearLossGrad(Lowering& lowering) {
   const ir::Arg losses = lowering.temporary("losses", head.rows * Dim(8));
   const ir::Arg count = result_or_temporary(lowering, 1, "count");
   const ir::Arg mean = lowering.pointer(lowering.operand(6));
-  ir::Arg counted;
-  if (wants_weight) counted = lowering.temporary("counted", head.greatest_rows * Dim(head.width * head.bytes));
 
   const bool kept = lowering.accumulates(lowering.result(3));
   head.lower_count(count);
+  head.lower_counted();
   head.for_chunks([&] {
     const Dim accumulate = min(Dim(1), Dim(ir::Symbol::I));
     head.lower_logits();
     lower_row_loss(lowering, head, losses, {count, mean});
     if (wants_hidden) lower_hidden_gradient(lowering, head);
-    if (wants_weight) lower_weight_gradient(lowering, head, counted, kept ? Dim(1) : accumulate);
+    if (wants_weight) lower_weight_gradient(lowering, head, kept ? Dim(1) : accumulate);
     if (wants_bias) {
       lower_column_sum(lowering, {}, lowering.pointer(lowering.result(4)), head.logits, head.chunk_rows,
                        head.greatest_rows, accumulate);
@@ -205,6 +223,7 @@ void lower_LinearLossGrad(Lowering& lowering) {
 
 void lower_LinearLogprob(Lowering& lowering) {
   ChunkedHead head(lowering);
+  head.lower_counted();
   head.for_chunks([&] {
     head.lower_logits();
     const ir::Arg out = head.chunk_of(lowering.pointer(lowering.result()), head.bytes);

@@ -49,6 +49,13 @@ class Lowering {
   /// ever read, so that a kernel may leave them as they are. A null pointer where every row is to be made.
   virtual ir::Arg real_rows(ir::Value) { return {ir::Arg::Kind::Pointer, ir::Space::Workspace, -1, {}}; }
 
+  /// The same for products. `zeros`: the entry has gradients, whose sums over rows read all: what is not made is zero.
+  struct ProductRows {
+    ir::Arg mask{ir::Arg::Kind::Pointer, ir::Space::Workspace, -1, {}};
+    bool zeros = false;
+  };
+  virtual ProductRows product_rows(ir::Value) { return {}; }
+
   /// Workspace that lives only while this node's records run.
   virtual ir::Arg temporary(const std::string& name, ir::Dim bytes) = 0;
 

@@ -169,6 +169,12 @@ void add_experts(ir::Record& record, const Product& product) {
 
 }  // namespace
 
+void set_rows(Lowering& lowering, Product& product, ir::Value value) {
+  const Lowering::ProductRows rows = lowering.product_rows(value);
+  product.real = rows.mask;
+  product.fills = rows.zeros && product.form != "tn";
+}
+
 void lower_product(Lowering& lowering, const Product& product) {
   const int64_t bytes = element_bytes(lowering), depth = depth_block(lowering);
   const Dim n = product.n;
@@ -198,6 +204,7 @@ void lower_product(Lowering& lowering, const Product& product) {
   if (product.experts) add_experts(record, product);
   if (product.real.index >= 0) {
     record.kernel.attributes.set("mask", true);
+    if (product.fills) record.kernel.attributes.set("fill", true);
     record.args.push_back(product.real);
   }
   record.scratch = scratch_bytes(product.form, depth, block_columns, bytes);

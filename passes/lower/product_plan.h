@@ -41,8 +41,12 @@ struct Product {
   Location out, x;
   Location activated{null_pointer()};
 
-  ir::Arg real = null_pointer();  // u8 [m]: rows of C to make; the others are left (forms nt and nn)
+  ir::Arg real = null_pointer();  // u8 [m]: rows of C to make; of tn u8 [k]: rows of A and B that there are
+  bool fills = false;             // the others of C become zeros; else they are left as they are
 };
+
+/// The product makes the rows that `value` has, an operand or result of it.
+void set_rows(Lowering& lowering, Product& product, ir::Value value);
 
 /// Calls the product's kernel, and for a long `k` of a small result the sum of its parts.
 void lower_product(Lowering& lowering, const Product& product);

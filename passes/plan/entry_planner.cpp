@@ -13,54 +13,93 @@ using ir::Value;
 
 namespace {
 
-/// Operations that make each row from the same row alone, or ask the mask which rows there are. The gradients are not
-/// among them: sums over rows take all.
-bool asks_for_tokens_alone(const ir::Graph& graph) {
+/// Operations that make each row from the same row alone, or ask the mask which rows there are.
+bool keeps_rows_apart(OpKind op) {
+  switch (op) {
+    case OpKind::Input:
+    case OpKind::Param:
+    case OpKind::Argument:
+    case OpKind::Embedding:
+    case OpKind::AddRows:
+    case OpKind::PositionRows:
+    case OpKind::Sinusoid:
+    case OpKind::RopeTable:
+    case OpKind::Rope:
+    case OpKind::MaskRows:
+    case OpKind::Add:
+    case OpKind::Multiply:
+    case OpKind::Scale:
+    case OpKind::Activation:
+    case OpKind::Residual:
+    case OpKind::Split:
+    case OpKind::Concat:
+    case OpKind::Linear:
+    case OpKind::LayerNorm:
+    case OpKind::RmsNorm:
+    case OpKind::Attention:
+    case OpKind::AttentionWeights:
+    case OpKind::Pool:
+    case OpKind::AnyReal:
+    case OpKind::LinearLoss:
+    case OpKind::LinearLogprob:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Operations of a backward pass to which a row whose gradient is zero gives nothing, whatever finite numbers the
+/// forward left there.
+bool gives_nothing_to_zeros(OpKind op) {
+  switch (op) {
+    case OpKind::State:
+    case OpKind::Zeros:
+    case OpKind::DropoutKeys:
+    case OpKind::Dropout:
+    case OpKind::ScaleColumns:
+    case OpKind::ScaleColumnsGrad:
+    case OpKind::EmbeddingGrad:
+    case OpKind::BatchSum:
+    case OpKind::PositionRowsGrad:
+    case OpKind::ActivationGrad:
+    case OpKind::LinearDx:
+    case OpKind::LinearDw:
+    case OpKind::ColumnSum:
+    case OpKind::LayerNormGrad:
+    case OpKind::RmsNormGrad:
+    case OpKind::AttentionGrad:
+    case OpKind::PoolGrad:
+    case OpKind::LinearLossGrad:
+    case OpKind::SumSquares:
+    case OpKind::ClipScale:
+    case OpKind::AdamW:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Padding padding_of(const ir::Graph& graph) {
+  Padding result = Padding::Left;
   for (NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
-    switch (node.op) {
-      case OpKind::Input:
-      case OpKind::Param:
-      case OpKind::Argument:
-      case OpKind::Embedding:
-      case OpKind::AddRows:
-      case OpKind::PositionRows:
-      case OpKind::Sinusoid:
-      case OpKind::RopeTable:
-      case OpKind::Rope:
-      case OpKind::MaskRows:
-      case OpKind::Add:
-      case OpKind::Multiply:
-      case OpKind::Scale:
-      case OpKind::Activation:
-      case OpKind::Residual:
-      case OpKind::Split:
-      case OpKind::Concat:
-      case OpKind::Linear:
-      case OpKind::LayerNorm:
-      case OpKind::RmsNorm:
-      case OpKind::Attention:
-      case OpKind::AttentionWeights:
-      case OpKind::Pool:
-      case OpKind::AnyReal:
-      case OpKind::LinearLoss:
-      case OpKind::LinearLogprob:
-        break;
-      case OpKind::Fused:
-        if (!asks_for_tokens_alone(*node.body)) return false;
-        break;
-      default:
-        return false;
+    Padding needs = Padding::Left;
+    if (node.op == OpKind::Fused) {
+      needs = padding_of(*node.body);
+    } else if (!keeps_rows_apart(node.op)) {
+      needs = gives_nothing_to_zeros(node.op) ? Padding::Zeroed : Padding::Made;
     }
+    if (needs == Padding::Made) return needs;
+    if (needs == Padding::Zeroed) result = needs;
   }
-  return true;
+  return result;
 }
 
 }  // namespace
 
 EntryPlanner::EntryPlanner(ir::Module& module, const CacheLayout& cache, const ir::Graph& graph,
                            const ir::Point& point)
-    : module_(module), graph_(graph), point_(point), storage_(module, cache, graph, plan_), skips_padding_(asks_for_tokens_alone(graph)) {
+    : module_(module), graph_(graph), point_(point), storage_(module, cache, graph, plan_), padding_(padding_of(graph)) {
   for (const Storage::Copy& copy : storage_.copies()) {
     if (!copy.at_end) copies_.emplace(copy.value.node, copy);
   }
@@ -121,14 +160,24 @@ void EntryPlanner::copy_output(const Storage::Copy& copy) {
   }
 }
 
-Arg EntryPlanner::real_rows(Value value) {
+/// The mask of a value's rows; a null pointer where there is none.
+Arg EntryPlanner::mask_of(Value value) {
   const Arg none{Arg::Kind::Pointer, ir::Space::Workspace, -1, 0};
   const ir::Type& type = graph_.type(value);
-  if (!skips_padding_ || type.rank() != 3) return none;
+  if (type.rank() != 3) return none;
   const NodeId mask = graph_.find(type.shape[1] == ir::Dim(ir::Symbol::S) ? "src_mask" : "mask");
   if (!mask.valid() || graph_.node(mask).op != OpKind::Input) return none;
   const ir::Type& rows = graph_.type({mask, 0});
   return rows.shape[0] == type.shape[0] && rows.shape[1] == type.shape[1] ? locate({mask, 0}).pointer : none;
+}
+
+Arg EntryPlanner::real_rows(Value value) {
+  return padding_ == Padding::Left ? mask_of(value) : Arg{Arg::Kind::Pointer, ir::Space::Workspace, -1, 0};
+}
+
+Lowering::ProductRows EntryPlanner::product_rows(Value value) {
+  if (padding_ == Padding::Made) return {};
+  return {mask_of(value), padding_ == Padding::Zeroed};
 }
 
 Arg EntryPlanner::temporary(const std::string& name, ir::Dim bytes) {

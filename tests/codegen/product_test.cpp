@@ -319,6 +319,58 @@ TEST_P(ProductTest, SlopeAndWhatIsActivated) {
   }
 }
 
+/// Every third row is real, and of the first twenty none. Forms nt and nn: the others of C are left where a whole tile
+/// has none, or become zeros. Form tn: the sums are over the real rows, and what stands in the others is not read.
+template <class T>
+void check_masked(const Case& test, bool fills) {
+  SCOPED_TRACE(test.text() + " " + real_name<T>());
+  const bool sums = test.form == "tn";
+  Operands<T> o(test);
+  const Operands<T> before = o;
+  std::vector<uint8_t> mask(static_cast<size_t>(sums ? test.k : test.m));
+  for (size_t row = 0; row < mask.size(); ++row) mask[row] = row >= 20 && row % 3 == 0;
+  for (int64_t row = 0; row < test.k && sums; ++row) {
+    if (mask[static_cast<size_t>(row)]) continue;
+    for (int64_t j = 0; j < test.m; ++j) o.a.at(row, j) = std::numeric_limits<T>::quiet_NaN();
+    for (int64_t j = 0; j < test.n; ++j) o.b.at(row, j) = std::numeric_limits<T>::quiet_NaN();
+  }
+  ir::Attributes attributes = {
+      {"f", real_name<T>()}, {"form", test.form}, {"depth", kDepth}, {"columns", kColumns}, {"mask", true}};
+  if (fills) attributes.set("fill", true);
+  const int64_t column_blocks = (test.n + kColumns - 1) / kColumns;
+  kernel("product", attributes, test.level)
+      .run({o.c.data, o.a.data, o.b.data, nullptr, test.m, test.n, test.k, o.c.stride, o.a.stride, o.b.stride, 0,
+            test.row_blocks, column_blocks, 1, 0, mask.data()},
+           test.row_blocks * column_blocks, scratch_bytes(sizeof(T), sums ? test.m : 0));
+  for (int64_t i = 0; i < test.m; ++i) {
+    for (int64_t j = 0; j < test.n; ++j) {
+      double value = sums ? 0 : expected(test, before, i, j, 0, test.k);
+      for (int64_t k = 0; sums && k < test.k; ++k) {
+        if (mask[static_cast<size_t>(k)]) value += double(before.a.at(k, i)) * double(before.b.at(k, j));
+      }
+      const bool real = sums || mask[static_cast<size_t>(i)];
+      const bool skipped = !sums && i < 12;  // in a tile of its own with others like it
+      if (real) ASSERT_NEAR(o.c.at(i, j), value, 1e-4) << i << ", " << j;
+      if (skipped) ASSERT_EQ(o.c.at(i, j), fills ? T(0) : before.c.at(i, j)) << i << ", " << j;
+    }
+  }
+}
+
+TEST_P(ProductTest, RowsThatAMaskLeavesOut) {
+  for (int64_t n : {1, 17, 100}) {
+    for (int64_t size : {21, 50}) {
+      for (const char* form : {"nt", "nn"}) {
+        for (bool fills : {false, true}) check_masked<float>({form, GetParam(), size, n, 40}, fills);
+      }
+      for (int64_t k : {21, 70, 300}) {
+        check_masked<float>({"tn", GetParam(), size, n, k}, false);
+        check_masked<double>({"tn", GetParam(), size, n, k}, false);
+      }
+      check_masked<float>({"tn", GetParam(), size, n, 15}, false);  // no row at all: zeros
+    }
+  }
+}
+
 TEST_P(ProductTest, PartsOfALongReduction) {
   Case test{"tn", GetParam(), 20, 40, 300};
   test.parts = 3;

@@ -150,7 +150,7 @@ TEST(Bench, OnlyFiguresThatTheModelHas) {
   EXPECT_NE(missing.err.find("there is no figure 'decode' of this model"), std::string::npos) << missing.err;
   const Result unknown = folder.run({"bench", "pair.toml", "--figures=decod"});
   EXPECT_EQ(unknown.status, 2);
-  EXPECT_NE(unknown.err.find("--figures is one of forward, padded, step, decode, drift; got 'decod'"),
+  EXPECT_NE(unknown.err.find("--figures is one of forward, padded, step, padded-step, decode, drift; got 'decod'"),
             std::string::npos)
       << unknown.err;
   const Result drift =

@@ -18,8 +18,8 @@ using ir::Symbol;
 
 namespace {
 // Steps of differences, tried until one agrees. A small one seldom meets the kink of a relu; with a large one less is
-// lost to rounding, where a parameter hardly moves the objective. A gradient that is wrong agrees with neither.
-constexpr double kSteps[] = {1e-5, 1e-4, 1e-3};
+// lost to rounding, where a parameter hardly moves the objective. A gradient that is wrong agrees with none.
+constexpr double kSteps[] = {1e-5, 1e-4, 1e-3, 1e-6};
 constexpr double kDifferencesAgree = 1e-4;  // relative
 // Of a difference, times the objective: four evaluations, each off by its last bit at the least, over the step.
 constexpr double kRounding = 2e-16 / kSteps[0];

@@ -15,9 +15,8 @@
 // each element is the same chain of operations as in a tile.
 #include <algorithm>
 #include <limits>
-#include <optional>
 
-#include "codegen/kernels/attention_sight.h"
+#include "codegen/kernels/attention_streaming.h"
 #include "codegen/math.h"
 
 namespace tfc::codegen {
@@ -33,32 +32,19 @@ constexpr int64_t kFewQueries = 4;
 enum Slot { kQ, kK, kV, kMask, kOffsets, kO, kLse, kT, kS, kQStride, kKStride, kVStride, kOStride, kSlots };
 enum RingSlot { kNewK, kNewV, kNewKStride, kNewVStride };  // after the sight's
 
-struct AttentionEmitter : AttentionSettings {
-  KernelBuilder& k;
+struct AttentionEmitter : StreamingAttention {
   const bool ring, real_queries;
-  const AttentionTile tile;
-  std::optional<WeightDropout> drop;
   const int ring_slot, dropout_slot;
 
   // scratch; values: of a block, where keys and values are rings
-  Ptr qt, keys, st, ot, rows, m, l, numbers, values, marks;
-  // the current task
-  Val b, head, q0, queries;
+  Ptr qt, keys, st, ot, rows, m, l, values;
 
   AttentionEmitter(KernelBuilder& builder, const ir::Attributes& a)
-      : AttentionSettings(a),
-        k(builder),
+      : StreamingAttention(builder, a),
         ring(a.flag("ring")),
         real_queries(a.flag("real_queries")),
-        tile(attention_tile(k.target(), k.real())),
         ring_slot(kSlots + (set.plain() ? 0 : kSightSlots)),
         dropout_slot(ring_slot + (ring ? 4 : 0)) {
-    Ptr next = k.scratch(k.real());
-    auto take = [&](int64_t elements) {
-      const Ptr piece = next;
-      next = k.at(next, k.index((elements + kLanes - 1) / kLanes * kLanes));
-      return piece;
-    };
     qt = take(padded(E) * kTileQueries);
     ot = take(padded(E) * kTileQueries);
     rows = take(padded(E) * kTileQueries);
@@ -66,17 +52,8 @@ struct AttentionEmitter : AttentionSettings {
     keys = take(kMostBlockKeys * E);
     m = take(kTileQueries);
     l = take(kTileQueries);
-    numbers = {take(kMostBlockKeys * 8 / ir::dtype_bytes(k.real())).base, k.ir().getInt64Ty()};
-    if (a.has("dropout")) drop.emplace(k, a.real("dropout"), take(2 * kTileQueries));
-    if (set.marks()) marks = {take(kSightMarks * 4 / ir::dtype_bytes(k.real())).base, k.ir().getInt32Ty()};
+    take_common(a);
     if (ring) values = take(kMostBlockKeys * E);
-  }
-
-  Ptr column(Ptr matrix, Val row, Val first, int vector) {
-    return k.at(matrix, row * kTileQueries + first + vector * tile.lanes);
-  }
-  Val load(Ptr matrix, Val row, Val first, int vector) {
-    return k.load_vector(column(matrix, row, first, vector), k.index(0), tile.lanes);
   }
 
   /// Row t of this batch and head, for keys and values of its group.

@@ -6,10 +6,9 @@
 // for each the blocks of visible keys, so that scores are computed once and dk, dv are added up in one order.
 // Blocks and tiles are those of the forward kernel. Invisible keys are not read and get zeros.
 #include <limits>
-#include <optional>
 #include <tuple>
 
-#include "codegen/kernels/attention_sight.h"
+#include "codegen/kernels/attention_streaming.h"
 #include "codegen/math.h"
 
 namespace tfc::codegen {
@@ -44,45 +43,25 @@ enum Slot {
   kSlots
 };
 
-struct AttentionGradEmitter : AttentionSettings {
-  KernelBuilder& k;
+struct AttentionGradEmitter : StreamingAttention {
   const int64_t width;  // E padded to whole vectors
   const bool apart;
-  const AttentionTile tile;
-  std::optional<WeightDropout> drop;
 
   // scratch: [e, query], [query, e], [key, e], [key, query], [query]
-  Ptr qt, dot, dqt, q_rows, do_rows, rows, keys, values, products, pt, dst, lse, means, numbers, marks;
-  // the current task and tile
-  Val b, group, head, q0, queries;
+  Ptr qt, dot, dqt, q_rows, do_rows, rows, keys, values, products, pt, dst, lse, means;
+  Val group;  // of the current task
 
   AttentionGradEmitter(KernelBuilder& builder, const ir::Attributes& a)
-      : AttentionSettings(a),
-        k(builder),
+      : StreamingAttention(builder, a),
         width(padded(E)),
-        apart(a.flag("apart")),
-        tile(attention_tile(k.target(), k.real())) {
-    Ptr next = k.scratch(k.real());
-    auto take = [&](int64_t elements) {
-      const Ptr piece = next;
-      next = k.at(next, k.index((elements + kLanes - 1) / kLanes * kLanes));
-      return piece;
-    };
+        apart(a.flag("apart")) {
     for (Ptr* p : {&qt, &dot, &dqt, &q_rows, &do_rows, &rows}) *p = take(width * kTileQueries);
     for (Ptr* p : {&keys, &values, &products}) *p = take(kMostBlockKeys * width);
     for (Ptr* p : {&pt, &dst}) *p = take(kMostBlockKeys * kTileQueries);
     for (Ptr* p : {&lse, &means}) *p = take(kTileQueries);
-    numbers = {take(kMostBlockKeys * 8 / ir::dtype_bytes(k.real())).base, k.ir().getInt64Ty()};
-    if (a.has("dropout")) drop.emplace(k, a.real("dropout"), take(2 * kTileQueries));
-    if (set.marks()) marks = {take(kSightMarks * 4 / ir::dtype_bytes(k.real())).base, k.ir().getInt32Ty()};
+    take_common(a);
   }
 
-  Ptr column(Ptr matrix, Val row, Val first, int vector) {
-    return k.at(matrix, row * kTileQueries + first + vector * tile.lanes);
-  }
-  Val load(Ptr matrix, Val row, Val first, int vector) {
-    return k.load_vector(column(matrix, row, first, vector), k.index(0), tile.lanes);
-  }
   /// The tile's queries in a matrix [B, T, H * E].
   Ptr query_rows(int slot, int stride_slot) {
     return k.at(k.pointer(slot), (b * k.integer(kT) + q0) * k.integer(stride_slot) + head * E);

@@ -260,7 +260,6 @@ class Checker {
         nodes(tree);
         break;
     }
-    if (!tree.refused && !key.later.empty()) later(tree, key);
   }
 
   void subtable(Tree& tree, const Key& key) {
@@ -348,46 +347,6 @@ class Checker {
       else if (kind == Tree::Kind::Real)
         range(element, key, element.real);
       tree.refused |= element.refused;
-    }
-  }
-
-  // -- not yet
-  // -------------------------------------------------------------------------------------------------
-
-  void later(Tree& tree, const Key& key) {
-    std::string what;
-    if (key.type == KeyType::Choice) {
-      for (const std::string& entry : split(key.later, '|'))
-        if (entry.starts_with(tree.text + ": ")) what = entry.substr(tree.text.size() + 2);
-    } else if (is_beyond_default(tree)) {
-      what = key.later;
-    }
-    if (what.empty()) return;
-    const bool is_table = tree.kind == Tree::Kind::Table;
-    refuse(tree, is_table ? tree.key : tree.place,
-           "not supported yet: " + what + " (" + std::string(key.name) +
-               (is_table ? "" : " = " + setting_text(tree)) + ")");
-  }
-
-  static std::string setting_text(const Tree& tree) {
-    if (tree.kind != Tree::Kind::Array) return value_text(tree);
-    std::string text = "[";
-    for (const Tree& element : tree.elements) text += (text.size() == 1 ? "" : ", ") + value_text(element);
-    return text + "]";
-  }
-
-  static bool is_beyond_default(const Tree& tree) {
-    switch (tree.kind) {
-      case Tree::Kind::Integer:
-        return tree.integer > 0;
-      case Tree::Kind::Real:
-        return tree.real > 0;
-      case Tree::Kind::Boolean:
-        return tree.boolean;
-      case Tree::Kind::Array:
-        return !tree.elements.empty();
-      default:
-        return true;
     }
   }
 

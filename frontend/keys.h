@@ -33,8 +33,6 @@ struct Key {
   std::string_view meaning;
   double least = 0, most = 0;     // Integer, Real; of lists: of each element
   std::string_view choices = {};  // Choice: "pre|post"
-  std::string_view later = {};  // what is refused for now ("attention windows"): 0, false, [] or the default
-                                // are read. Choice: "value: what it is|value: what it is"
   std::string_view subtable = {};  // Table: whose keys it has
   bool above_least = false;        // Real: `least` itself is out of range
 };
@@ -72,8 +70,5 @@ std::vector<std::string> split(std::string_view text, char separator);
 
 /// The keys of a table with type, default and meaning, as a table of Markdown (docs/description.md).
 std::string keys_as_markdown(std::string_view table);
-
-/// What is read and refused for now, as a list of Markdown.
-std::string later_as_markdown();
 
 }  // namespace tfc::frontend

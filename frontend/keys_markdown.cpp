@@ -60,37 +60,16 @@ std::string code_if_value(std::string_view text) {
   return literal ? "`" + std::string(text) + "`" : std::string(text);
 }
 
-/// What of a key is refused for now.
-std::string later_text(const Key& key) {
-  if (key.type != Choice) return std::string(key.later);
-  std::string text;
-  for (const std::string& entry : split(key.later, '|'))
-    text += (text.empty() ? "\"" : ", \"") + entry.substr(0, entry.find(':')) + "\"";
-  return text;
-}
-
 }  // namespace
 
 std::string keys_as_markdown(std::string_view table) {
   std::string text = "| key | type | default | meaning |\n|---|---|---|---|\n";
   for (const Key* key : keys_of(table)) {
     if (key->type == Table && key->table.empty() && key->meaning.empty()) continue;  // the sections below
-    std::string meaning(key->meaning);
-    if (!key->later.empty())
-      meaning += (meaning.empty() ? "*Not supported yet" : "; *not supported yet") +
-                 (key->type == Choice ? ": " + later_text(*key) : std::string()) + "*";
     text += "| `" + std::string(key->name) + "` | " + type_text(*key) + " | " + code_if_value(key->fallback) +
-            " | " + meaning + " |\n";
+            " | " + std::string(key->meaning) + " |\n";
   }
   return text;
-}
-
-std::string later_as_markdown() {
-  std::string text;
-  for (const Key& key : all_keys())
-    if (!key.later.empty())
-      text += "- `" + std::string(key.table) + "." + std::string(key.name) + "`: " + later_text(key) + "\n";
-  return text.empty() ? "None at present.\n" : text;
 }
 
 }  // namespace tfc::frontend

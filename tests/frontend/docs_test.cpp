@@ -11,7 +11,6 @@ namespace {
 const std::string kPath = std::string(TFC_SOURCE_DIR) + "/docs/description.md";
 
 std::string generated(const std::string& what) {
-  if (what == "later") return later_as_markdown();
   const std::string table = what.substr(std::string("keys of ").size());
   return keys_as_markdown(table == "the top level" ? "" : table);
 }
@@ -41,7 +40,6 @@ TEST(Docs, HoldTheTableOfKeys) {
     const std::string name = "keys of " + std::string(table.name.empty() ? "the top level" : table.name);
     EXPECT_EQ(std::count(sections.begin(), sections.end(), name), 1) << name;
   }
-  EXPECT_EQ(std::count(sections.begin(), sections.end(), "later"), 1);
 }
 
 /// The TOML blocks of the page that are whole descriptions.

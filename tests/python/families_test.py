@@ -20,10 +20,10 @@ B, T = 4, 16
 STEPS, GOAL = 400, 0.05
 
 
-def batch_of(module):
+def batch_of(module, m):
     """Random inputs and targets for every input that a model of these families may have."""
     draw = np.random.default_rng(11)
-    ids = {"tokens": module.VOCAB, "src": module.SRC_VOCAB, "tgt": module.VOCAB, "types": getattr(module, "TYPES", 2)}
+    ids = {"tokens": module.VOCAB, "src": module.SRC_VOCAB, "tgt": module.VOCAB, "types": len(m.params.get("type_emb.weight", []))}
     inputs = {name: draw.integers(ids[name], size=(B, T)) for name in module.INPUTS if name in ids}
     if "types" in inputs:  # two sentences
         inputs["types"] = np.broadcast_to(np.arange(T) >= T // 2, (B, T)).astype(np.int32) % ids["types"]
@@ -42,7 +42,7 @@ class Families(unittest.TestCase):
                            stdout=subprocess.DEVNULL)
             module = imported(name, os.path.join(folder, name + ".py"))
         m = module.Model(seed=1)
-        inputs, targets = batch_of(module)
+        inputs, targets = batch_of(module, m)
         first = loss = m.loss(**inputs, targets=targets)
         start = time.perf_counter()
         for step in range(STEPS):

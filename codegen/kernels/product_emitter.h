@@ -156,6 +156,8 @@ struct ProductEmitter {
   Val with_slope(Val row, Lane lane, Val y, Val x);
   void epilogue(const Block& block, Range rows);
   void finish(const Block& block, const Step& step, Range rows);
+  Ptr mask() { return k.pointer(expert_slot(0), ir::DType::U8); }  // never by expert
+  bool sums_real_rows() const { return masked && form == "tn"; }
   Val any_real(Range rows);
   void where_real(const Block& block, Range rows, const std::function<void()>& body);
 };

@@ -61,16 +61,16 @@ void ProductEmitter::finish(const Block& block, const Step& step, Range rows) {
   k.if_(step.d + step.depth == block.depths.last, [&] { epilogue(block, rows); });
 }
 
-/// Is one of the rows of C asked for? (Never by expert.)
+/// Is one of the rows of C asked for?
 Val ProductEmitter::any_real(Range rows) {
-  const Ptr mask = k.pointer(expert_slot(0), ir::DType::U8);
+  const Ptr real = mask();
   Var any = k.var(k.constant(ir::DType::U8, 0));
-  k.loop("any", rows.first, rows.last, 1, [&](Val r) { any.set(any.get() | k.load(mask, r)); });
+  k.loop("any", rows.first, rows.last, 1, [&](Val r) { any.set(any.get() | k.load(real, r)); });
   return any.get() != 0;
 }
 
 void ProductEmitter::where_real(const Block& block, Range rows, const std::function<void()>& body) {
-  if (!masked || form == "tn") return body();
+  if (!masked || sums_real_rows()) return body();
   k.if_(any_real(rows), body, [&] {
     if (fills) zero_rows(block, rows);
   });

@@ -43,21 +43,21 @@ Val ProductEmitter::first_packed(const Block& block) {
 
 /// How many of the rows of A and B there are.
 Val ProductEmitter::real_depth(Val d, Val depth) {
-  if (!masked || form != "tn") return depth;
-  const Ptr mask = k.pointer(expert_slot(0), ir::DType::U8);
+  if (!sums_real_rows()) return depth;
+  const Ptr real = mask();
   Var count = k.var(k.index(0));
   k.loop("real", d, d + depth, 1,
-         [&](Val row) { count.set(count.get() + k.select(k.load(mask, row) != 0, k.index(1), k.index(0))); });
+         [&](Val row) { count.set(count.get() + k.select(k.load(real, row) != 0, k.index(1), k.index(0))); });
   return count.get();
 }
 
 void ProductEmitter::pack_rows(int width, Ptr source, Val ld, Ptr to, Val columns, const Step& step) {
-  if (!masked || form != "tn") {
+  if (!sums_real_rows()) {
     return call(pack_rows_function(k, width), {source.base, ld.raw(), to.base, columns.raw(), step.depth.raw()});
   }
   call(pack_real_rows_function(k, width),
        {source.base, ld.raw(), to.base, columns.raw(), step.depth.raw(),
-        k.at(k.pointer(expert_slot(0), ir::DType::U8), step.d).base});
+        k.at(mask(), step.d).base});
 }
 
 void ProductEmitter::pack_strip(const Block& block, const Step& step, Val strip, Ptr to) {

@@ -182,7 +182,7 @@ Val KernelBuilder::shuffle(Val a, Val b, const std::vector<int>& mask) {
 
 // -- control -----------------------------------------------------------------------------------------------------
 
-void KernelBuilder::loop(const std::string& name, Val from, Val to, int64_t step,
+void KernelBuilder::loop(const std::string& name, Val from, Val to, Val step,
                          const std::function<void(Val)>& body) {
   llvm::LLVMContext& context = b_.getContext();
   auto* before = b_.GetInsertBlock();
@@ -196,7 +196,7 @@ void KernelBuilder::loop(const std::string& name, Val from, Val to, int64_t step
   b_.CreateCondBr(b_.CreateICmpSLT(i, to.raw()), inside, after);
   b_.SetInsertPoint(inside);
   body(wrap(i));
-  Value* next = b_.CreateAdd(i, index(step).raw(), name + ".next", /*HasNUW=*/false, /*HasNSW=*/true);
+  Value* next = b_.CreateAdd(i, step.raw(), name + ".next", /*HasNUW=*/false, /*HasNSW=*/true);
   i->addIncoming(next, b_.GetInsertBlock());
   b_.CreateBr(head);
   b_.SetInsertPoint(after);

@@ -155,7 +155,10 @@ class KernelBuilder {
   Val shuffle(Val a, Val b, const std::vector<int>& mask);
 
   // -- control ----------------------------------------------------------------------------------------------------
-  void loop(const std::string& name, Val from, Val to, int64_t step, const std::function<void(Val)>& body);
+  void loop(const std::string& name, Val from, Val to, Val step, const std::function<void(Val)>& body);
+  void loop(const std::string& name, Val from, Val to, int64_t step, const std::function<void(Val)>& body) {
+    loop(name, from, to, index(step), body);
+  }
   void loop(const std::string& name, Val count, const std::function<void(Val)>& body) { loop(name, index(0), count, 1, body); }
   /// The same, `unroll` copies of the body per iteration (the rest one by one). For constant counts a full unroll
   /// is `unroll >= count`.

@@ -111,12 +111,17 @@ void Pool::leave() {
   }
 }
 
+/// Fewer tasks at a time the fewer are left (guided self-scheduling, Polychronopoulos and Kuck 1987), so that a slow
+/// thread does not hold up the others at the end.
 void Pool::take_tasks(int worker) {
   for (;;) {
-    const int64_t first = next_.fetch_add(chunk_, std::memory_order_relaxed);
-    if (first >= tasks_) return;
-    const int64_t last = tasks_ - first < chunk_ ? tasks_ : first + chunk_;
-    work_.run(work_.self, first, last, worker);
+    int64_t first = next_.load(std::memory_order_relaxed), count;
+    do {
+      if (first >= tasks_) return;
+      count = (tasks_ - first) / shares_;
+      if (count < 1) count = 1;
+    } while (!next_.compare_exchange_weak(first, first + count, std::memory_order_relaxed));
+    work_.run(work_.self, first, first + count, worker);
   }
 }
 
@@ -157,9 +162,7 @@ void Pool::run(const Work& work, int64_t tasks, Denormals denormals) {
   work_ = work;
   tasks_ = tasks;
   denormals_ = denormals;
-  const int64_t shares =
-      int64_t{threads_} * 4;  // a few per thread, so that a slow one does not hold up the others
-  chunk_ = tasks / shares > 1 ? tasks / shares : 1;
+  shares_ = int64_t{threads_} * 4;
   open_job();
   {
     const FloatingPointScope scope(denormals);

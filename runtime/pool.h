@@ -60,7 +60,7 @@ class Pool {
   std::atomic<uint32_t> ending_{0};
   std::atomic<int64_t> next_{0};
   Work work_{};
-  int64_t tasks_ = 0, chunk_ = 1;
+  int64_t tasks_ = 0, shares_ = 1;
   Denormals denormals_ = Denormals::Keep;
   int threads_ = 1, started_ = 0, spins_ = 0;
   pid_t owner_ = 0;

@@ -65,7 +65,7 @@ ProductBlock ProductEmitter::columns_of(Val column_block, Val part) {
       share((n + (kStripColumns - 1)) / kStripColumns, k.integer(kColumnBlocks), column_block);
   Block block;
   block.columns = {units.first * kStripColumns, k.min(units.last * kStripColumns, n)};
-  block.strips = (block.columns.size() + (shape.columns - 1)) / shape.columns;
+  block.strips = strips_of(block.columns);
   block.b = b;
   block.bias_from = k.index(0);
   block.out = k.at(c, part * k.integer(kPartStride));
@@ -79,13 +79,18 @@ void ProductEmitter::set_rows(Block& block, Range rows) {
   block.rows.higher = rows.size() % block.rows.count;
 }
 
+void ProductEmitter::set_depths(Block& block, Range depths) {
+  block.depths = depths;
+  block.depth_step = depth_step(k, depths.size(), depth_block);
+}
+
 ProductBlock ProductEmitter::block_of(Val task) {
   const Val column_blocks = k.integer(kColumnBlocks), row_blocks = k.integer(kRowBlocks);
   const Val number = task % (column_blocks * row_blocks), part = task / (column_blocks * row_blocks);
   Block block = columns_of(number % column_blocks, part);
   set_rows(block, share(k.integer(kM), row_blocks, number / column_blocks));
-  block.depths = by_expert ? rows_of_expert(k, expert_slot(kStarts), part)
-                           : share(k.integer(kK), k.integer(kParts), part);
+  set_depths(block, by_expert ? rows_of_expert(k, expert_slot(kStarts), part)
+                              : share(k.integer(kK), k.integer(kParts), part));
   return block;
 }
 
@@ -103,8 +108,20 @@ void ProductEmitter::multiply_few_rows(const Block& block) {
   if (has_epilogue()) epilogue(block, block.rows.all);
 }
 
+/// Form tn with tall tiles: no more strips at a time than their panels leave room for in the second-level cache.
+void ProductEmitter::multiply_columns(const Block& block, Val number) {
+  constexpr int64_t together = 12 * kStripColumns;
+  k.loop("columns", block.columns.first, block.columns.last, together, [&](Val first) {
+    Block part = block;
+    part.columns = {first, k.min(first + together, block.columns.last)};
+    part.strips = strips_of(part.columns);
+    multiply_blocks(part, number);
+  });
+}
+
 void ProductEmitter::run(const Block& block, Val number) {
   fill_start(block);
+  if (form == "tn" && shape.fetches) return multiply_columns(block, number);
   if (form != "nt") return multiply_blocks(block, number);
   k.if_(
       block.rows.all.size() <= kFewRows, [&] { multiply_few_rows(block); },

@@ -55,6 +55,7 @@ struct RowTiles {
 /// What a task computes.
 struct ProductBlock {
   Range columns, depths;
+  Val depth_step;  // the depths are walked in blocks of so many
   RowTiles rows;
   Val strips;     // of a tile's width in the columns
   Ptr b;          // the expert's, where there are experts
@@ -85,7 +86,7 @@ struct ProductEmitter {
 
   KernelBuilder& k;
   std::string form;
-  int64_t depth_block;
+  int64_t depth_block;    // greatest block of depth
   int64_t block_columns;  // greatest number of columns of a task
   std::string activation, slope;
   std::optional<double> residual_scale;
@@ -106,13 +107,16 @@ struct ProductEmitter {
 
   int64_t bytes() const { return ir::dtype_bytes(k.real()); }
   void task(Val number);
+  Val strips_of(Range columns) const { return (columns.size() + (shape.columns - 1)) / shape.columns; }
 
   // -- tasks
   Block columns_of(Val column_block, Val part);
   void set_rows(Block& block, Range rows);
+  void set_depths(Block& block, Range depths);
   Block block_of(Val task);
   void fill_start(const Block& block);
   void run(const Block& block, Val number);
+  void multiply_columns(const Block& block, Val number);
   void multiply_few_rows(const Block& block);
 
   // -- rows by expert

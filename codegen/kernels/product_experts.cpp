@@ -28,7 +28,7 @@ void ProductEmitter::task_by_expert(Val task) {
         const Range rows = rows_of_expert(k, expert_slot(kStarts), expert.get());
         const Range part = share(rows.size(), blocks.get(), within.get());
         set_rows(block, {rows.first + part.first, rows.first + part.last});
-        block.depths = {k.index(0), k.integer(kK)};
+        set_depths(block, {k.index(0), k.integer(kK)});
         block.b = k.at(b, expert.get() * (k.integer(kN) * k.integer(kK)));
         block.bias_from = expert.get() * k.integer(kN);
         run(block, task);

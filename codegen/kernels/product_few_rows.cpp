@@ -19,7 +19,7 @@ struct FewRowsEmitter {
   KernelBuilder& k;
   int rows, lanes, vectors;  // rows of A; columns of a vector; vectors of a group
   int64_t line;              // elements of a line of cache, at least a vector
-  int64_t depth_block;
+  int64_t depth_block;       // greatest block of depth
   Ptr a, b, c, start, square;
   Val lda, ldb, ldc, columns, depth;
 
@@ -122,14 +122,15 @@ struct FewRowsEmitter {
       each(group,
            [&](Sums& sums, Var&, Var& total, Val at) { total.set(k.load_vector(c, at, lanes, sums.mask)); });
     });
-    k.loop("depths", k.index(0), depth, depth_block, [&](Val d) {
+    const Val step = depth_step(k, depth, depth_block);
+    k.loop("depths", k.index(0), depth, step, [&](Val d) {
       const Val begins = (d == 0) & !continues;
       each(group, [&](Sums&, Var& block, Var&, Val) { block.set(k.splat(k.number(0.0), lanes)); });
       k.if_(begins, [&] {
         each(group,
              [&](Sums& sums, Var& block, Var&, Val) { block.set(k.load_vector(start, sums.first, lanes)); });
       });
-      depths(group, d, k.min(d + depth_block, depth));
+      depths(group, d, k.min(d + step, depth));
       k.if_(
           begins, [&] { each(group, [&](Sums&, Var& block, Var& total, Val) { total.set(block.get()); }); },
           [&] {

@@ -312,6 +312,12 @@ std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows) {
   return rows;
 }
 
+Val depth_step(KernelBuilder& k, Val depth, int64_t greatest) {
+  constexpr int64_t multiple = 16;  // a vector of any target, and a line of cache
+  const Val blocks = k.max((depth + (greatest - 1)) / greatest, k.index(1));
+  return (depth + (blocks * multiple - 1)) / (blocks * multiple) * multiple;
+}
+
 TileShape tile_shape(const Target& target, ir::DType real) {
   TileShape shape{};
   shape.rows = target.registers >= 32 ? 14 : 6;

@@ -18,6 +18,10 @@ struct TileShape {
 };
 TileShape tile_shape(const Target& target, ir::DType real);
 
+/// A depth is walked in blocks of nearly equal size, each at most `greatest`, a multiple of 16: the same for any form
+/// and any rows, since each block's sums are a chain of their own.
+Val depth_step(KernelBuilder& k, Val depth, int64_t greatest);
+
 /// The helper of that name for this real type, made by `emit` where the module does not have it yet.
 llvm::Function* shared_function(KernelBuilder& k, const std::string& name, const std::string& signature,
                                 const std::function<void(KernelBuilder&)>& emit);

@@ -52,12 +52,14 @@ Val ProductEmitter::real_depth(Val d, Val depth) {
 }
 
 void ProductEmitter::pack_rows(int width, Ptr source, Val ld, Ptr to, Val columns, const Step& step) {
-  if (!sums_real_rows()) {
-    return call(pack_rows_function(k, width), {source.base, ld.raw(), to.base, columns.raw(), step.depth.raw()});
-  }
-  call(pack_real_rows_function(k, width),
-       {source.base, ld.raw(), to.base, columns.raw(), step.depth.raw(),
-        k.at(mask(), step.d).base});
+  const auto all = [&] {
+    call(pack_rows_function(k, width), {source.base, ld.raw(), to.base, columns.raw(), step.depth.raw()});
+  };
+  if (!sums_real_rows()) return all();
+  k.if_(step.packed == step.depth, all, [&] {
+    call(pack_real_rows_function(k, width), {source.base, ld.raw(), to.base, columns.raw(), step.depth.raw(),
+                                             k.at(mask(), step.d).base});
+  });
 }
 
 void ProductEmitter::pack_strip(const Block& block, const Step& step, Val strip, Ptr to) {
@@ -112,7 +114,7 @@ Val ProductEmitter::address(Ptr matrix, Val row, Val column, Val ld) {
 ProductStep ProductEmitter::step_of(const Block& block, const Block& following, Val has_following, Val d) {
   Step step;
   step.d = d;
-  step.depth = k.min(block.depths.last - d, k.index(depth_block));
+  step.depth = k.min(block.depths.last - d, block.depth_step);
   step.packed = real_depth(d, step.depth);
   step.calls = block.rows.count * block.strips;
   step.lines = (step.depth + (kLineBytes / bytes() - 1)) / (kLineBytes / bytes());
@@ -225,7 +227,7 @@ void ProductEmitter::multiply_real_blocks(const Block& block, Val number) {
   const Block following = by_expert ? block : block_of(number + 1);
   const Val has_following = by_expert ? k.index(1) < k.index(0) : number + 1 < k.tasks_end();
   FetchStream of_a(k, fetch, 0), of_b(k, fetch, 1);
-  k.loop("depths", block.depths.first, block.depths.last, depth_block, [&](Val d) {
+  k.loop("depths", block.depths.first, block.depths.last, block.depth_step, [&](Val d) {
     const Step step = step_of(block, following, has_following, d);
     if (form == "tn" && !shape.fetches) return walk_by_strips(block, step);
     walk_by_tiles(block, step, of_a, of_b);

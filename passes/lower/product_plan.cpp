@@ -15,14 +15,12 @@ using ir::Dim;
 constexpr int64_t kStripColumns = 32;
 // Enough tasks for the cores of a desktop machine, where a product is large enough to have them.
 constexpr int64_t kTasks = 12;
-// A task's block of C: panels of B [k block, columns] and the rows of A that pass over them stay in the
-// second-level cache. Below the least height a task packs more than it multiplies.
-constexpr int64_t kBlockStrips = 4, kBlockRows = 256, kLeastRows = 56;
-// Form nn packs B at little cost: the nearer a block is to a square, the less is read of A and B together.
-// From so many rows on there are tasks enough with blocks of kBlockStrips, of kWideStrips.
-constexpr int64_t kWideStrips = 8, kRowsForBlocks = 128, kRowsForWide = 512;
-// A weight's gradient copies a tile's columns of A and passes all strips of B over them: the wider, the less.
-constexpr int64_t kGradientStrips = 12, kGradientRows = 192;
+// A task's block of C: panels of B [k block, columns] stay in the second-level cache, and each is packed for as many
+// rows of A as may be, which pass over them. Below the least height a task packs more than it multiplies.
+constexpr int64_t kBlockStrips = 4, kBlockRows = 512, kLeastRows = 56;
+// A weight's gradient copies a tile's columns of A and passes all strips of B over them: the wider, the less. Of these
+// widths the first that makes tasks enough, or the last.
+constexpr int64_t kGradientStrips = 24, kGradientWidths[] = {kGradientStrips, 12, 4}, kGradientRows = 192;
 constexpr int64_t kPartDepth = 256, kUsualParts = 3;
 // Greatest tile height and vector width of any target, for the scratch.
 constexpr int64_t kTileRows = 14, kTileColumns = 32, kPanelRows = 16;
@@ -32,27 +30,24 @@ int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t element_bytes(const Lowering& lowering) { return ir::dtype_bytes(lowering.module().real); }
 
-/// Steps of k whose panels fit: half as many of the larger type.
-int64_t depth_block(const Lowering& lowering) { return 1024 / element_bytes(lowering); }
+/// Most steps of k whose panels fit: half as many of the larger type.
+int64_t depth_block(const Lowering& lowering) { return 1536 / element_bytes(lowering); }
 
 struct Cut {
   Dim row_blocks, column_blocks, parts = 1;
   Dim greatest_parts = 1;  // in any iteration
 };
 
-/// Forms nt and nn: m is the number of tokens. More than one block of rows repeats the packing of B in form
-/// nt, the reading of it in both, so that few tokens are cut by columns alone.
+/// Forms nt and nn: m is the number of tokens. More than one block of rows repeats the packing of B, so that few tokens
+/// are cut by columns alone.
 Cut cut_forward(const Product& product) {
   const int64_t strips = ceiling(product.n, kStripColumns);
-  const bool transposes = product.form == "nt";
-  const auto more_than = [&](int64_t rows) { return min(Dim(1), ceildiv(product.m, rows) - 1); };
+  const Dim more_blocks = min(Dim(1), ceildiv(product.m, kBlockRows) - 1);
   const auto choose = [&](const std::function<int64_t(int64_t strips)>& value) {
     const int64_t few = value(std::clamp<int64_t>(strips / kTasks, 1, kBlockStrips));
     // Not one wide block for each of many short ones of rows: each of those would pack all of B again.
-    const int64_t half = std::max<int64_t>(strips / 2, 1);
-    const int64_t many = value(std::min(half, kBlockStrips)), most = value(std::min(half, kWideStrips));
-    const Dim chosen = Dim(few) + Dim(many - few) * more_than(transposes ? kBlockRows : kRowsForBlocks);
-    return transposes ? chosen : chosen + Dim(most - many) * more_than(kRowsForWide);
+    const int64_t many = value(std::clamp<int64_t>(strips / 2, 1, kBlockStrips));
+    return Dim(few) + Dim(many - few) * more_blocks;
   };
 
   Cut cut;
@@ -79,9 +74,11 @@ Cut cut_weight_gradient(const Product& product) {
   const int64_t m = product.m.constant().value_or(kGradientRows);
   const int64_t strips = ceiling(product.n, kStripColumns);
   Cut cut;
-  int64_t rows = ceiling(m, kGradientRows), wide = std::min(strips, kGradientStrips);
-  if (rows * ceiling(strips, wide) < kTasks) wide = std::min<int64_t>(wide, 4);
-  const int64_t columns = ceiling(strips, wide);
+  int64_t rows = ceiling(m, kGradientRows), columns = 1;
+  for (const int64_t wide : kGradientWidths) {
+    columns = ceiling(strips, wide);
+    if (rows * columns >= kTasks) break;
+  }
   // The tokens make several parts as a rule; shorter blocks would pack a strip of B for a few tiles alone.
   rows = std::max(rows, std::min(ceiling(m, kLeastRows), ceiling(kTasks, columns * kUsualParts)));
   cut.row_blocks = rows;
@@ -182,9 +179,7 @@ void lower_product(Lowering& lowering, const Product& product) {
   const Cut cut = gradient           ? cut_weight_gradient(product)
                   : product.experts ? cut_by_expert(product)
                                     : cut_forward(product);
-  const int64_t block_columns = kStripColumns * (gradient               ? kGradientStrips
-                                                 : product.form == "nn" ? kWideStrips
-                                                                        : kBlockStrips);
+  const int64_t block_columns = kStripColumns * (gradient ? kGradientStrips : kBlockStrips);
   const bool in_parts = !product.experts && !(cut.parts == Dim(1));
   const ir::Arg out = in_parts ? lowering.temporary("parts", product.m * n * cut.greatest_parts * Dim(bytes))
                                : product.c.pointer;

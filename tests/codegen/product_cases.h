@@ -15,9 +15,9 @@ inline constexpr int64_t kDepth = 32, kColumns = 64;  // a small k block, so tha
 
 /// As passes/lower/product_plan.cpp sizes it: what tiles fetch, what every row begins with, panels of B, a
 /// tile's rows or columns of A; form tn: those of all `rows`, in tiles of six that take eight.
-inline int64_t scratch_bytes(int64_t element_bytes, int64_t rows = 0) {
-  const int64_t panels_b = kDepth * kColumns + 16 * 32, panel_a = 14 * (kDepth + 16);
-  return 64 + (kColumns + panels_b + panel_a + kDepth * (rows + 5) / 6 * 8) * element_bytes;
+inline int64_t scratch_bytes(int64_t element_bytes, int64_t rows = 0, int64_t columns = kColumns) {
+  const int64_t panels_b = kDepth * columns + 16 * 32, panel_a = 14 * (kDepth + 16);
+  return 64 + (columns + panels_b + panel_a + kDepth * (rows + 5) / 6 * 8) * element_bytes;
 }
 
 template <class T>
@@ -60,6 +60,7 @@ struct Case {
   int64_t row_blocks = 1, padding = 0, parts = 1;
   bool accumulate = false, bias = false;
   TaskOrder order = TaskOrder::Together;
+  int64_t columns = kColumns;  // most columns of a task
 
   std::string text() const {
     return form + " " + level + " M=" + std::to_string(m) + " N=" + std::to_string(n) +
@@ -84,15 +85,15 @@ struct Operands {
 
 template <class T>
 void multiply(const Case& test, Operands<T>& o, T* c, int64_t rows, const T* a) {
-  const int64_t strips = (test.n + 31) / 32, column_blocks = (strips + kColumns / 32 - 1) / (kColumns / 32);
+  const int64_t column_blocks = (test.n + test.columns - 1) / test.columns;
   const JitKernel& product = kernel(
-      "product", {{"f", real_name<T>()}, {"form", test.form}, {"depth", kDepth}, {"columns", kColumns}},
+      "product", {{"f", real_name<T>()}, {"form", test.form}, {"depth", kDepth}, {"columns", test.columns}},
       test.level);
   product.run({c, const_cast<T*>(a), o.b.data, test.bias ? o.bias.data.data() : nullptr, rows, test.n, test.k,
                o.c.stride, o.a.stride, o.b.stride, test.accumulate ? 1 : 0, test.row_blocks, column_blocks,
                test.parts, test.m * test.n},
               test.row_blocks * column_blocks * test.parts,
-              scratch_bytes(sizeof(T), test.form == "tn" ? test.m : 0), test.order);
+              scratch_bytes(sizeof(T), test.form == "tn" ? test.m : 0, test.columns), test.order);
 }
 
 template <class T>

@@ -72,6 +72,19 @@ TEST_P(ProductTest, ViewsBlocksBiasAccumulation) {
   }
 }
 
+// More strips of B than tall tiles take at a time.
+TEST_P(ProductTest, WideGradients) {
+  for (int64_t n : {383, 385, 800}) {
+    for (int64_t rows_apart : {0, 1536}) {  // B in place, and packed
+      Case test{"tn", GetParam(), 29, n, 70};
+      test.columns = 768, test.padding = rows_apart == 0 ? 0 : rows_apart - n;
+      check<float>(test);
+      test.accumulate = true;
+      check<double>(test);
+    }
+  }
+}
+
 // Rows a multiple of 2 KB apart share sets of the cache and are copied first.
 TEST_P(ProductTest, RowsFarApart) {
   for (const char* form : {"nn", "tn"}) {

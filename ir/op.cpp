@@ -9,15 +9,16 @@ namespace tfc::ir {
 namespace {
 
 constexpr OpInfo kOps[] = {
-#define TFC_LEAF(name, text, least, most, results) {OpKind::name, text, OpClass::Leaf, least, most, results},
+#define TFC_LEAF(name, text, least, most, results, padding) \
+  {OpKind::name, text, OpClass::Leaf, least, most, results, PaddedRows::padding},
 #define TFC_BLOCK(name, text, least, most, results) \
-  {OpKind::name, text, OpClass::Block, least, most, results},
-#define TFC_OP(name, text, least, most, results) \
-  {OpKind::name, text, OpClass::Primitive, least, most, results},
-#define TFC_GRAD_OP(name, text, least, most, results) \
-  {OpKind::name, text, OpClass::GradientPrimitive, least, most, results},
+  {OpKind::name, text, OpClass::Block, least, most, results, PaddedRows::Read},
+#define TFC_OP(name, text, least, most, results, padding) \
+  {OpKind::name, text, OpClass::Primitive, least, most, results, PaddedRows::padding},
+#define TFC_GRAD_OP(name, text, least, most, results, padding) \
+  {OpKind::name, text, OpClass::GradientPrimitive, least, most, results, PaddedRows::padding},
 #define TFC_FUSED(name, text, least, most, results) \
-  {OpKind::name, text, OpClass::Fused, least, most, results},
+  {OpKind::name, text, OpClass::Fused, least, most, results, PaddedRows::Read},
 #include "ir/ops.def"
 };
 
@@ -47,11 +48,11 @@ const OpInfo* op_from_text(std::string_view text) {
 
 void infer(OpKind kind, InferContext& context) {
   switch (kind) {
-#define TFC_OP(name, text, least, most, results) \
-  case OpKind::name:                             \
+#define TFC_OP(name, text, least, most, results, padding) \
+  case OpKind::name:                                      \
     return infer_##name(context);
-#define TFC_GRAD_OP(name, text, least, most, results) \
-  case OpKind::name:                                  \
+#define TFC_GRAD_OP(name, text, least, most, results, padding) \
+  case OpKind::name:                                           \
     return infer_##name(context);
 #include "ir/ops.def"
     default:
@@ -61,11 +62,11 @@ void infer(OpKind kind, InferContext& context) {
 
 void evaluate(OpKind kind, const EvalContext& context) {
   switch (kind) {
-#define TFC_OP(name, text, least, most, results) \
-  case OpKind::name:                             \
+#define TFC_OP(name, text, least, most, results, padding) \
+  case OpKind::name:                                      \
     return eval_##name(context);
-#define TFC_GRAD_OP(name, text, least, most, results) \
-  case OpKind::name:                                  \
+#define TFC_GRAD_OP(name, text, least, most, results, padding) \
+  case OpKind::name:                                           \
     return eval_##name(context);
 #include "ir/ops.def"
     default:
@@ -75,8 +76,8 @@ void evaluate(OpKind kind, const EvalContext& context) {
 
 void gradient(OpKind kind, GradientContext& context) {
   switch (kind) {
-#define TFC_OP(name, text, least, most, results) \
-  case OpKind::name:                             \
+#define TFC_OP(name, text, least, most, results, padding) \
+  case OpKind::name:                                      \
     return gradient_##name(context);
 #include "ir/ops.def"
     default:

@@ -13,15 +13,22 @@
 namespace tfc::ir {
 
 enum class OpKind : uint8_t {
-#define TFC_LEAF(name, text, least, most, results) name,
+#define TFC_LEAF(name, text, least, most, results, padding) name,
 #define TFC_BLOCK(name, text, least, most, results) name,
-#define TFC_OP(name, text, least, most, results) name,
-#define TFC_GRAD_OP(name, text, least, most, results) name,
+#define TFC_OP(name, text, least, most, results, padding) name,
+#define TFC_GRAD_OP(name, text, least, most, results, padding) name,
 #define TFC_FUSED(name, text, least, most, results) name,
 #include "ir/ops.def"
 };
 
 enum class OpClass : uint8_t { Leaf, Block, Primitive, GradientPrimitive, Fused };
+
+/// What rows that a mask calls padding are to an operation. A fused node is what its body's operations are.
+enum class PaddedRows : uint8_t {
+  Apart,  // each row is made from the same row alone, or the mask is asked: what stands in padding goes nowhere else
+  Zeros,  // of a backward pass: a row whose gradient is zero gives nothing, whatever finite numbers the forward left
+  Read,   // rows are read as they are
+};
 
 struct OpInfo {
   OpKind kind;
@@ -29,6 +36,7 @@ struct OpInfo {
   OpClass op_class;
   int least_operands, most_operands;  // most -1: any number
   int results;                        // -1: depends on attributes or body
+  PaddedRows padding;
 };
 
 const OpInfo& info(OpKind kind);
@@ -62,12 +70,12 @@ struct EvalContext {
   const Module* module = nullptr;  // adamw alone asks it where each parameter lies in the block
 };
 
-#define TFC_OP(name, text, least, most, results) \
-  void infer_##name(InferContext&);              \
-  void eval_##name(const EvalContext&);          \
+#define TFC_OP(name, text, least, most, results, padding) \
+  void infer_##name(InferContext&);                       \
+  void eval_##name(const EvalContext&);                   \
   void gradient_##name(GradientContext&);
-#define TFC_GRAD_OP(name, text, least, most, results) \
-  void infer_##name(InferContext&);                   \
+#define TFC_GRAD_OP(name, text, least, most, results, padding) \
+  void infer_##name(InferContext&);                            \
   void eval_##name(const EvalContext&);
 #include "ir/ops.def"
 

@@ -79,8 +79,8 @@ class Lowering {
   }
 };
 
-#define TFC_OP(name, text, least, most, results) void lower_##name(Lowering&);
-#define TFC_GRAD_OP(name, text, least, most, results) void lower_##name(Lowering&);
+#define TFC_OP(name, text, least, most, results, padding) void lower_##name(Lowering&);
+#define TFC_GRAD_OP(name, text, least, most, results, padding) void lower_##name(Lowering&);
 #include "ir/ops.def"
 
 /// Fused nodes, by their attribute `kernel`.

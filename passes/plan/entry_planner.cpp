@@ -14,84 +14,23 @@ using ir::Value;
 
 namespace {
 
-/// Operations that make each row from the same row alone, or ask the mask which rows there are.
-bool keeps_rows_apart(OpKind op) {
-  switch (op) {
-    case OpKind::Input:
-    case OpKind::State:
-    case OpKind::Param:
-    case OpKind::Argument:
-    case OpKind::Embedding:
-    case OpKind::AddRows:
-    case OpKind::PositionRows:
-    case OpKind::Sinusoid:
-    case OpKind::RopeTable:
-    case OpKind::Rope:
-    case OpKind::MaskRows:
-    case OpKind::Add:
-    case OpKind::Multiply:
-    case OpKind::Scale:
-    case OpKind::Activation:
-    case OpKind::Residual:
-    case OpKind::Edit:
-    case OpKind::Split:
-    case OpKind::Concat:
-    case OpKind::Linear:
-    case OpKind::LayerNorm:
-    case OpKind::RmsNorm:
-    case OpKind::Attention:
-    case OpKind::AttentionWeights:
-    case OpKind::Pool:
-    case OpKind::AnyReal:
-    case OpKind::LinearLoss:
-    case OpKind::LinearLogprob:
-      return true;
-    default:
-      return false;
+Padding padding_for(ir::PaddedRows reads) {
+  switch (reads) {
+    case ir::PaddedRows::Apart:
+      return Padding::Left;
+    case ir::PaddedRows::Zeros:
+      return Padding::Zeroed;
+    case ir::PaddedRows::Read:
+      return Padding::Made;
   }
-}
-
-/// Operations of a backward pass to which a row whose gradient is zero gives nothing, whatever finite numbers the
-/// forward left there.
-bool gives_nothing_to_zeros(OpKind op) {
-  switch (op) {
-    case OpKind::Zeros:
-    case OpKind::DropoutKeys:
-    case OpKind::Dropout:
-    case OpKind::ScaleColumns:
-    case OpKind::ScaleColumnsGrad:
-    case OpKind::EmbeddingGrad:
-    case OpKind::BatchSum:
-    case OpKind::PositionRowsGrad:
-    case OpKind::ActivationGrad:
-    case OpKind::EditGrad:
-    case OpKind::LinearDx:
-    case OpKind::LinearDw:
-    case OpKind::ColumnSum:
-    case OpKind::LayerNormGrad:
-    case OpKind::RmsNormGrad:
-    case OpKind::AttentionGrad:
-    case OpKind::PoolGrad:
-    case OpKind::LinearLossGrad:
-    case OpKind::SumSquares:
-    case OpKind::ClipScale:
-    case OpKind::AdamW:
-      return true;
-    default:
-      return false;
-  }
+  ir::compiler_fault("an operation does not say what it does with padding");
 }
 
 Padding padding_of(const ir::Graph& graph) {
   Padding result = Padding::Left;
   for (NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
-    Padding needs = Padding::Left;
-    if (node.op == OpKind::Fused) {
-      needs = padding_of(*node.body);
-    } else if (!keeps_rows_apart(node.op)) {
-      needs = gives_nothing_to_zeros(node.op) ? Padding::Zeroed : Padding::Made;
-    }
+    const Padding needs = node.op == OpKind::Fused ? padding_of(*node.body) : padding_for(ir::info(node.op).padding);
     if (needs == Padding::Made) return needs;
     if (needs == Padding::Zeroed) result = needs;
   }
@@ -129,11 +68,11 @@ void EntryPlanner::lower(NodeId id) {
   fill_zeros(id);
   record_name_ = node.name;
   switch (node.op) {
-#define TFC_OP(name, text, least, most, results) \
-  case OpKind::name:                             \
+#define TFC_OP(name, text, least, most, results, padding) \
+  case OpKind::name:                                      \
     return lower_##name(*this);
-#define TFC_GRAD_OP(name, text, least, most, results) \
-  case OpKind::name:                                  \
+#define TFC_GRAD_OP(name, text, least, most, results, padding) \
+  case OpKind::name:                                           \
     return lower_##name(*this);
 #include "ir/ops.def"
     case OpKind::Fused:

@@ -195,11 +195,11 @@ class OneOp : public passes::Lowering {
 
   void lower() {
     switch (case_.op) {
-#define TFC_OP(name, text, least, most, results) \
-  case ir::OpKind::name:                         \
+#define TFC_OP(name, text, least, most, results, padding) \
+  case ir::OpKind::name:                                  \
     return passes::lower_##name(*this);
-#define TFC_GRAD_OP(name, text, least, most, results) \
-  case ir::OpKind::name:                              \
+#define TFC_GRAD_OP(name, text, least, most, results, padding) \
+  case ir::OpKind::name:                                       \
     return passes::lower_##name(*this);
 #include "ir/ops.def"
       default:

@@ -22,6 +22,7 @@ namespace {
 
 // As passes/lower/product_plan.h, which sizes tasks and scratch.
 constexpr int64_t kStripColumns = 32;  // unit of column blocks; a multiple of every tile's width
+constexpr int64_t kPanelRows = 16;     // as wide as a panel of A may be, and more rows than a tile has
 
 }  // namespace
 
@@ -45,8 +46,8 @@ ProductEmitter::ProductEmitter(KernelBuilder& builder, const ir::KernelSpec& spe
   a = k.pointer(kA), b = k.pointer(kB), c = k.pointer(kC);
   fetch = {k.scratch(k.real()).base, k.ir().getInt64Ty()};
   start = k.at(k.scratch(k.real()), k.index(kFetchStreams * kFetchWords * 8 / bytes()));
-  panels = k.at(start, k.index(block_columns));
-  panel = k.at(panels, k.index(depth_block * block_columns + shape.lanes * shape.columns));
+  panel = k.at(start, k.index(block_columns));
+  panels = k.at(panel, k.index(kPanelRows * (depth_block + kPanelRows)));
 }
 
 void ProductEmitter::fill_start(const Block& block) {

@@ -22,8 +22,8 @@ constexpr int64_t kBlockStrips = 4, kBlockRows = 512, kLeastRows = 56;
 // widths the first that makes tasks enough, or the last.
 constexpr int64_t kGradientStrips = 24, kGradientWidths[] = {kGradientStrips, 12, 4}, kGradientRows = 192;
 constexpr int64_t kPartDepth = 256, kUsualParts = 3;
-// Greatest tile height and vector width of any target, for the scratch.
-constexpr int64_t kTileRows = 14, kTileColumns = 32, kPanelRows = 16;
+// Greatest width of a tile and of a panel of A of any target, for the scratch.
+constexpr int64_t kTileColumns = 32, kPanelRows = 16;
 constexpr int64_t kFetchBytes = 64;
 
 int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -36,6 +36,8 @@ int64_t depth_block(const Lowering& lowering) { return 1536 / element_bytes(lowe
 struct Cut {
   Dim row_blocks, column_blocks, parts = 1;
   Dim greatest_parts = 1;  // in any iteration
+  int64_t strips = 1;      // most of a task
+  int64_t rows = 0;        // form tn: most of a task
 };
 
 /// Forms nt and nn: m is the number of tokens. More than one block of rows repeats the packing of B, so that few tokens
@@ -51,6 +53,7 @@ Cut cut_forward(const Product& product) {
   };
 
   Cut cut;
+  cut.strips = std::min(strips, kBlockStrips);
   cut.column_blocks = choose([&](int64_t wide) { return ceiling(strips, wide); });
   const Dim wanted = choose([&](int64_t wide) { return ceiling(kTasks, ceiling(strips, wide)); });
   cut.row_blocks = max(ceildiv(product.m, kBlockRows), min(ceildiv(product.m, kLeastRows), wanted));
@@ -64,14 +67,16 @@ Cut cut_by_expert(const Product& product) {
   const int64_t strips = ceiling(product.n, kStripColumns);
   const Dim groups = min(product.m, product.experts->count + 1);
   Cut cut;
-  cut.column_blocks = ceiling(strips, std::min(strips, kBlockStrips));
+  cut.strips = std::min(strips, kBlockStrips);
+  cut.column_blocks = ceiling(strips, cut.strips);
   cut.row_blocks = groups + ceildiv(product.m - groups, kBlockRows);
   return cut;
 }
 
 /// Form tn: m and n are a weight's sizes, k the number of tokens, cut into parts where there are few blocks.
 Cut cut_weight_gradient(const Product& product) {
-  const int64_t m = product.m.constant().value_or(kGradientRows);
+  TFC_CHECK(product.m.constant(), "a weight's gradient has rows without a fixed number: " + product.m.text());
+  const int64_t m = *product.m.constant();
   const int64_t strips = ceiling(product.n, kStripColumns);
   Cut cut;
   int64_t rows = ceiling(m, kGradientRows), columns = 1;
@@ -83,6 +88,8 @@ Cut cut_weight_gradient(const Product& product) {
   rows = std::max(rows, std::min(ceiling(m, kLeastRows), ceiling(kTasks, columns * kUsualParts)));
   cut.row_blocks = rows;
   cut.column_blocks = columns;
+  cut.strips = ceiling(strips, columns);
+  cut.rows = ceiling(m, rows);
   if (product.experts) {
     cut.parts = product.experts->count;
   } else if (rows * columns < kTasks && product.c.stride == product.n) {
@@ -93,14 +100,14 @@ Cut cut_weight_gradient(const Product& product) {
   return cut;
 }
 
-/// As the kernel lays it out: what tiles fetch, the row that sums begin with, panels of B, a tile's rows or
-/// columns of A. In form tn, where a panel of B stays in the cache, the room of the others has the panels of A of a
-/// block's rows, in tiles of six that take eight.
-static_assert(kGradientStrips * kStripColumns >= kStripColumns + kGradientRows / 6 * 8);
-Dim scratch_bytes(const std::string& form, int64_t depth, int64_t block_columns, int64_t bytes) {
-  const int64_t panels_b = depth * block_columns + kPanelRows * kTileColumns;
-  const int64_t panel_a = form == "tn" ? depth * kPanelRows : kTileRows * (depth + kPanelRows);
-  return kFetchBytes + ceiling((block_columns + panels_b + panel_a) * bytes, 64) * 64;
+/// As the kernel lays it out: what tiles fetch, the row that sums begin with, a tile's rows or columns of A, panels of
+/// B. In form tn, where one panel of B stays in the cache, the room of the others has the panels of A of a block's rows,
+/// in tiles of six that take eight.
+Dim scratch_bytes(const Cut& cut, int64_t depth, int64_t block_columns, int64_t bytes) {
+  const int64_t beside_a = cut.rows == 0 ? 0 : kStripColumns + ceiling(cut.rows, 6) * 8;
+  const int64_t panels = depth * std::max(cut.strips * kStripColumns, beside_a) + kPanelRows * kTileColumns;
+  const int64_t panel_a = kPanelRows * (depth + kPanelRows);
+  return kFetchBytes + ceiling((block_columns + panel_a + panels) * bytes, 64) * 64;
 }
 
 }  // namespace
@@ -202,7 +209,7 @@ void lower_product(Lowering& lowering, const Product& product) {
     if (product.fills) record.kernel.attributes.set("fill", true);
     record.args.push_back(product.real);
   }
-  record.scratch = scratch_bytes(product.form, depth, block_columns, bytes);
+  record.scratch = scratch_bytes(cut, depth, block_columns, bytes);
   record.flops = Dim(2) * product.m * n * product.k;
   record.bytes = (product.m * product.k + product.k * n + product.m * n) * Dim(bytes);
   lowering.call(std::move(record));

@@ -13,10 +13,10 @@ namespace tfc::test {
 
 inline constexpr int64_t kDepth = 32, kColumns = 64;  // a small k block, so that small sizes have several
 
-/// As passes/lower/product_plan.cpp sizes it: what tiles fetch, what every row begins with, panels of B, a
-/// tile's rows or columns of A; form tn: those of all `rows`, in tiles of six that take eight.
+/// As passes/lower/product_plan.cpp sizes it: what tiles fetch, what every row begins with, a tile's rows or columns of
+/// A, panels of B; form tn: those of A of all `rows`, in tiles of six that take eight.
 inline int64_t scratch_bytes(int64_t element_bytes, int64_t rows = 0, int64_t columns = kColumns) {
-  const int64_t panels_b = kDepth * columns + 16 * 32, panel_a = 14 * (kDepth + 16);
+  const int64_t panels_b = kDepth * columns + 16 * 32, panel_a = 16 * (kDepth + 16);
   return 64 + (columns + panels_b + panel_a + kDepth * (rows + 5) / 6 * 8) * element_bytes;
 }
 

@@ -13,6 +13,9 @@ namespace {
 constexpr uint64_t kOpen = 1u << 16;
 constexpr uint64_t kInside = kOpen - 1;  // helpers inside
 constexpr uint64_t kJob = kOpen << 1;    // one job further
+constexpr uint64_t kTaken = uint64_t{1} << 40;   // a share's word: the job's number, and how many of its tasks are taken
+constexpr uint64_t kJobs = ~uint64_t{0} / kTaken + 1;
+constexpr int64_t kPieces = 4;           // that a share is at least taken in
 constexpr int kSpins = 2000;             // some 50 us: longer than the gaps between the kernels of a call
 constexpr int kFewSpins = 50;            // where there are more threads than cores
 
@@ -113,16 +116,28 @@ void Pool::leave() {
 
 /// Fewer tasks at a time the fewer are left (guided self-scheduling, Polychronopoulos and Kuck 1987), so that a slow
 /// thread does not hold up the others at the end.
-void Pool::take_tasks(int worker) {
+void Pool::take_share(int share, uint64_t job, int worker) {
+  const int64_t begin = tasks_ * share / threads_, size = tasks_ * (share + 1) / threads_ - begin;
+  std::atomic<uint64_t>& word = shares_[share].taken;
   for (;;) {
-    int64_t first = next_.load(std::memory_order_relaxed), count;
+    uint64_t seen = word.load(std::memory_order_relaxed);
+    int64_t taken, count;
     do {
-      if (first >= tasks_) return;
-      count = (tasks_ - first) / shares_;
+      taken = seen / kTaken == job ? static_cast<int64_t>(seen % kTaken) : 0;
+      if (taken >= size) return;
+      count = (size - taken) / kPieces;
       if (count < 1) count = 1;
-    } while (!next_.compare_exchange_weak(first, first + count, std::memory_order_relaxed));
-    work_.run(work_.self, first, first + count, worker);
+    } while (!word.compare_exchange_weak(seen, job * kTaken + static_cast<uint64_t>(taken + count),
+                                         std::memory_order_relaxed));
+    work_.run(work_.self, begin + taken, begin + taken + count, worker);
   }
+}
+
+/// A worker begins with its own share of the tasks, which is the same part of the rows in one kernel after the other
+/// where they are cut alike: what it wrote is in the caches of its own core. Then it takes from the others'.
+void Pool::take_tasks(int worker) {
+  const uint64_t job = state_.load(std::memory_order_relaxed) / kJob % kJobs;
+  for (int i = 0; i < threads_; ++i) take_share((worker + i) % threads_, job, worker);
 }
 
 void Pool::help(Helper& helper) {
@@ -136,8 +151,11 @@ void Pool::help(Helper& helper) {
 }
 
 void Pool::open_job() {
-  next_.store(0, std::memory_order_relaxed);
-  state_.store((state_.load() / kJob + 1) * kJob + kOpen);
+  const uint64_t job = state_.load() / kJob + 1;
+  if (job % kJobs == 0) {  // no share remembers a job of the same number
+    for (int i = 0; i < threads_; ++i) shares_[i].taken.store(0, std::memory_order_relaxed);
+  }
+  state_.store(job * kJob + kOpen);
   wake_.fetch_add(1);
   if (sleepers_.load() > 0) futex_wake(wake_, started_);
 }
@@ -162,7 +180,6 @@ void Pool::run(const Work& work, int64_t tasks, Denormals denormals) {
   work_ = work;
   tasks_ = tasks;
   denormals_ = denormals;
-  shares_ = int64_t{threads_} * 4;
   open_job();
   {
     const FloatingPointScope scope(denormals);

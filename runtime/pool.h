@@ -42,6 +42,13 @@ class Pool {
     uint64_t seen;
   };
 
+  /// A worker's part of the tasks: which job the word is of, and how many are taken. A word of an earlier job means
+  /// none. Words of two workers are on lines of cache of their own.
+  struct Share {
+    std::atomic<uint64_t> taken{0};
+    char apart[56];
+  };
+
   static void* helper_main(void* argument);
   void help(Helper& helper);
   bool enter(uint64_t& seen);
@@ -49,6 +56,7 @@ class Pool {
   void leave();
   void start();
   void take_tasks(int worker);
+  void take_share(int share, uint64_t job, int worker);
   void open_job();
   void close_job();
 
@@ -58,12 +66,12 @@ class Pool {
   std::atomic<uint32_t> idle_{0};  // futex: changes when the last helper leaves a job that is waited for
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint32_t> ending_{0};
-  std::atomic<int64_t> next_{0};
   Work work_{};
-  int64_t tasks_ = 0, shares_ = 1;
+  int64_t tasks_ = 0;
   Denormals denormals_ = Denormals::Keep;
   int threads_ = 1, started_ = 0, spins_ = 0;
   pid_t owner_ = 0;
+  Share shares_[kMaxThreads];
   pthread_t handles_[kMaxThreads];
   Helper helpers_[kMaxThreads];
 };

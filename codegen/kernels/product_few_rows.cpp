@@ -9,11 +9,11 @@ namespace tfc::codegen {
 namespace {
 
 // Lines of cache that are fetched ahead of the multiplications, in each row of a group.
-constexpr int64_t kLinesAhead = 4;
+constexpr int64_t kLinesAhead = 8;
 
 /// A few vectors of columns at a time, over all of the depth: squares of the weight are transposed in registers and
 /// multiplied there. A group's rows are too many streams for the hardware to foresee, so each fetches a few lines
-/// ahead, at its end the first lines of the next group's. Not farther: rows of 4 KB or a multiple fall on the same few
+/// ahead into the first-level cache, at its end the first lines of the next group's. Not farther: rows of 4 KB or a multiple fall on the same few
 /// sets of a cache, and what is fetched too early is lost again. For the same reason a line is used up at once.
 struct FewRowsEmitter {
   KernelBuilder& k;
@@ -84,7 +84,7 @@ struct FewRowsEmitter {
       std::vector<Val> square_rows;
       for (const Ptr& p : sums.column) {
         square_rows.push_back(k.load_vector(p, d + first, lanes));
-        if (first == 0) k.prefetch(p, d + ahead, /*locality=*/2);
+        if (first == 0) k.prefetch(p, d + ahead);
       }
       square_rows = transpose(k, square_rows);
       for (int j = 0; j < lanes; ++j) multiply(sums, d + (first + j), square_rows[static_cast<size_t>(j)]);

@@ -142,7 +142,7 @@ struct ProductEmitter {
   // -- operands
   Val collides(Val ld);
   Ptr strip_panel(Val strip);
-  Val first_packed(const Block& block);
+  Val first_packed(const Block& block, const Step& step);
   Val real_depth(Val d, Val depth);
   void pack_rows(int width, Ptr source, Val ld, Ptr to, Val columns, const Step& step);
   void pack_strip(const Block& block, const Step& step, Val strip, Ptr to);

@@ -70,14 +70,16 @@ struct TileEmitter {
     k.prefetch(c, ldc * row + (shape.columns - 1));
   }
 
-  /// One line of depth's share of what is fetched ahead.
+  /// One line of depth's share of what is fetched ahead: rows of A into the first-level cache, where the next tile reads
+  /// them; in form tn more than that cache holds, into the second.
   void fetch_ahead(Val line) {
+    const int locality = form == LeftOperand::Rows ? 3 : 2;
     const Ptr memory{llvm::ConstantPointerNull::get(k.ir().getPtrTy()), k.ir().getInt8Ty()};
     for (int64_t stream = 0; stream < kFetchStreams; ++stream) {
       const auto word = [&](FetchWord which) { return k.load(fetch, k.index(stream * kFetchWords + which)); };
       const Val first = word(kFetchAddress) + line * word(kFetchLineStep), step = word(kFetchRowStep);
       k.loop("fetch", k.index(0), word(kFetchRows), kFetchRowsAtOnce, [&](Val row) {
-        for (int i = 0; i < kFetchRowsAtOnce; ++i) k.prefetch(memory, first + (row + i) * step, /*locality=*/2);
+        for (int i = 0; i < kFetchRowsAtOnce; ++i) k.prefetch(memory, first + (row + i) * step, locality);
       });
     }
   }

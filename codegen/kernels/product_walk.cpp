@@ -35,10 +35,11 @@ Ptr ProductEmitter::strip_panel(Val strip) { return k.at(panels, strip * (depth_
 /// Rows of a matrix so far apart would all fall on the same few sets of the cache.
 Val ProductEmitter::collides(Val ld) { return ld % (kCachePeriod / bytes()) == 0; }
 
-/// The first strip of B that tiles read from a panel: in place they read whole strips only.
-Val ProductEmitter::first_packed(const Block& block) {
-  if (form != "tn" || masked) return k.index(0);
-  return k.select(collides(k.integer(kLdb)), k.index(0), block.columns.size() / shape.columns);
+/// The first strip of B that tiles read from a panel: in place they read whole strips of rows that all count.
+Val ProductEmitter::first_packed(const Block& block, const Step& step) {
+  if (form != "tn" || !shape.fetches) return k.index(0);
+  const Val apart = collides(k.integer(kLdb)) | (step.packed != step.depth);
+  return k.select(apart, k.index(0), block.columns.size() / shape.columns);
 }
 
 /// How many of the rows of A and B there are.
@@ -77,7 +78,7 @@ void ProductEmitter::pack_strip(const Block& block, const Step& step, Val strip,
 /// A strip of B as tiles read it, and its stride.
 std::pair<llvm::Value*, Val> ProductEmitter::strip_of_b(const Block& block, const Step& step, Val strip) {
   if (form == "nt") return {strip_panel(strip).base, k.index(shape.columns)};
-  const Val packed = strip >= first_packed(block), ldb = k.integer(kLdb);
+  const Val packed = strip >= first_packed(block, step), ldb = k.integer(kLdb);
   const Ptr place = k.at(block.b, step.d * ldb + block.columns.first + strip * shape.columns);
   return {k.ir().CreateSelect(packed.raw(), strip_panel(strip).base, place.base),
           k.select(packed, k.index(shape.columns), ldb)};
@@ -190,7 +191,7 @@ void ProductEmitter::tile_with_strips(const Block& block, const Step& step, Val 
 
 void ProductEmitter::walk_by_tiles(const Block& block, const Step& step, FetchStream& of_a, FetchStream& of_b) {
   if (shape.fetches) begin_fetching(block, step, of_a, of_b);
-  k.loop("pack", first_packed(block), block.strips, 1,
+  k.loop("pack", first_packed(block, step), block.strips, 1,
          [&](Val strip) { pack_strip(block, step, strip, strip_panel(strip)); });
   k.loop("tile", block.rows.count, [&](Val tile) {
     const Range rows = block.rows.tile(k, tile);

@@ -13,8 +13,9 @@ using ir::Dim;
 
 // Of codegen/kernels/product.cpp: columns are cut at multiples of this.
 constexpr int64_t kStripColumns = 32;
-// Enough tasks for the cores of a desktop machine, where a product is large enough to have them.
-constexpr int64_t kTasks = 12;
+// Enough tasks for the cores of a desktop machine, where a product is large enough to have them. Of forms nt and nn,
+// whose tasks each read all of a block's rows of A, fewer and wider ones.
+constexpr int64_t kTasks = 12, kForwardTasks = 8;
 // A task's block of C: panels of B [k block, columns] stay in the second-level cache, and each is packed for as many
 // rows of A as may be, which pass over them. Below the least height a task packs more than it multiplies.
 constexpr int64_t kBlockStrips = 4, kBlockRows = 512, kLeastRows = 56;
@@ -46,7 +47,7 @@ Cut cut_forward(const Product& product) {
   const int64_t strips = ceiling(product.n, kStripColumns);
   const Dim more_blocks = min(Dim(1), ceildiv(product.m, kBlockRows) - 1);
   const auto choose = [&](const std::function<int64_t(int64_t strips)>& value) {
-    const int64_t few = value(std::clamp<int64_t>(strips / kTasks, 1, kBlockStrips));
+    const int64_t few = value(std::clamp<int64_t>(strips / kForwardTasks, 1, kBlockStrips));
     // Not one wide block for each of many short ones of rows: each of those would pack all of B again.
     const int64_t many = value(std::clamp<int64_t>(strips / 2, 1, kBlockStrips));
     return Dim(few) + Dim(many - few) * more_blocks;
@@ -55,7 +56,7 @@ Cut cut_forward(const Product& product) {
   Cut cut;
   cut.strips = std::min(strips, kBlockStrips);
   cut.column_blocks = choose([&](int64_t wide) { return ceiling(strips, wide); });
-  const Dim wanted = choose([&](int64_t wide) { return ceiling(kTasks, ceiling(strips, wide)); });
+  const Dim wanted = choose([&](int64_t wide) { return ceiling(kForwardTasks, ceiling(strips, wide)); });
   cut.row_blocks = max(ceildiv(product.m, kBlockRows), min(ceildiv(product.m, kLeastRows), wanted));
   return cut;
 }

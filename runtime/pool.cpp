@@ -57,6 +57,7 @@ void* Pool::helper_main(void* argument) {
 void Pool::start() {
   state_ = 0;
   wake_ = sleepers_ = idle_ = waiting_ = ending_ = 0;
+  forget_shares();
   owner_ = getpid();
   // The host's signals are for the host's threads.
   sigset_t all, host;
@@ -150,11 +151,14 @@ void Pool::help(Helper& helper) {
   }
 }
 
+/// Before job numbers begin anew: no share may remember an earlier job of the same number.
+void Pool::forget_shares() {
+  for (int i = 0; i < threads_; ++i) shares_[i].taken.store(0, std::memory_order_relaxed);
+}
+
 void Pool::open_job() {
   const uint64_t job = state_.load() / kJob + 1;
-  if (job % kJobs == 0) {  // no share remembers a job of the same number
-    for (int i = 0; i < threads_; ++i) shares_[i].taken.store(0, std::memory_order_relaxed);
-  }
+  if (job % kJobs == 0) forget_shares();
   state_.store(job * kJob + kOpen);
   wake_.fetch_add(1);
   if (sleepers_.load() > 0) futex_wake(wake_, started_);

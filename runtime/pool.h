@@ -57,6 +57,7 @@ class Pool {
   void start();
   void take_tasks(int worker);
   void take_share(int share, uint64_t job, int worker);
+  void forget_shares();
   void open_job();
   void close_job();
 

@@ -236,16 +236,19 @@ TEST_P(ProductTest, SlopeAndWhatIsActivated) {
   }
 }
 
-/// Every third row is real, and of the first twenty none. Forms nt and nn: the others of C are left where a whole tile
-/// has none, or become zeros. Form tn: the sums are over the real rows, and what stands in the others is not read.
+bool every_third(size_t row) { return row >= 20 && row % 3 == 0; }
+bool whole_blocks(size_t row) { return row < 2 * kDepth || row % 5 == 0; }
+
+/// Of the rows those are real that `is_real` names. Forms nt and nn: the others of C are left where a whole tile has
+/// none, or become zeros. Form tn: the sums are over the real rows, and what stands in the others is not read.
 template <class T>
-void check_masked(const Case& test, bool fills) {
+void check_masked(const Case& test, bool fills, bool (*is_real)(size_t row) = every_third) {
   SCOPED_TRACE(test.text() + " " + real_name<T>());
   const bool sums = test.form == "tn";
   Operands<T> o(test);
   const Operands<T> before = o;
   std::vector<uint8_t> mask(static_cast<size_t>(sums ? test.k : test.m));
-  for (size_t row = 0; row < mask.size(); ++row) mask[row] = row >= 20 && row % 3 == 0;
+  for (size_t row = 0; row < mask.size(); ++row) mask[row] = is_real(row);
   for (int64_t row = 0; row < test.k && sums; ++row) {
     if (mask[static_cast<size_t>(row)]) continue;
     for (int64_t j = 0; j < test.m; ++j) o.a.at(row, j) = std::numeric_limits<T>::quiet_NaN();
@@ -286,6 +289,7 @@ TEST_P(ProductTest, RowsThatAMaskLeavesOut) {
       for (int64_t k : {21, 70, 300}) {
         check_masked<float>({"tn", GetParam(), size, n, k}, false);
         check_masked<double>({"tn", GetParam(), size, n, k}, false);
+        check_masked<float>({"tn", GetParam(), size, n, k}, false, whole_blocks);
       }
       check_masked<float>({"tn", GetParam(), size, n, 15}, false);  // no row at all: zeros
     }

@@ -94,6 +94,17 @@ TEST(PoolTest, WakesHelpersThatSleep) {
   pool->stop();
 }
 
+TEST(PoolTest, BeginsAnewAfterAnyNumberOfJobs) {
+  for (int jobs = 0; jobs < 6; ++jobs) {
+    auto pool = std::make_unique<Pool>();
+    pool->configure(4);
+    for (int round = 0; round < jobs; ++round) ASSERT_TRUE(runs_each_once(*pool, 20));
+    pool->stop();
+    for (int round = 0; round < 6; ++round) ASSERT_TRUE(runs_each_once(*pool, round + 1 < jobs ? 3 : 20)) << jobs;
+    pool->stop();
+  }
+}
+
 TEST(PoolTest, StopsWithoutEverHavingRun) {
   auto pool = std::make_unique<Pool>();
   pool->configure(4);

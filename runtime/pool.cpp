@@ -13,9 +13,10 @@ namespace {
 constexpr uint64_t kOpen = 1u << 16;
 constexpr uint64_t kInside = kOpen - 1;  // helpers inside
 constexpr uint64_t kJob = kOpen << 1;    // one job further
-constexpr uint64_t kTaken = uint64_t{1} << 40;   // a share's word: the job's number, and how many of its tasks are taken
+// A share's word is the job's number, counted up to kJobs, times kTaken, and how many of its tasks are taken.
+constexpr uint64_t kTaken = uint64_t{1} << 40;
 constexpr uint64_t kJobs = ~uint64_t{0} / kTaken + 1;
-constexpr int64_t kPieces = 4;           // that a share is at least taken in
+constexpr int64_t kPieces = 4;           // of what is left of a share one is taken at a time
 constexpr int kSpins = 2000;             // some 50 us: longer than the gaps between the kernels of a call
 constexpr int kFewSpins = 50;            // where there are more threads than cores
 

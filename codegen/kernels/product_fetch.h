@@ -1,4 +1,4 @@
-// What the tiles of a product fetch into the second-level cache while they multiply.
+// What the tiles of a product fetch into the caches while they multiply.
 #pragma once
 
 #include "codegen/kernels/product_tile.h"

@@ -13,8 +13,9 @@ constexpr int64_t kLinesAhead = 8;
 
 /// A few vectors of columns at a time, over all of the depth: squares of the weight are transposed in registers and
 /// multiplied there. A group's rows are too many streams for the hardware to foresee, so each fetches a few lines
-/// ahead into the first-level cache, at its end the first lines of the next group's. Not farther: rows of 4 KB or a multiple fall on the same few
-/// sets of a cache, and what is fetched too early is lost again. For the same reason a line is used up at once.
+/// ahead into the first-level cache, at its end the first lines of the next group's. Not farther: rows of 4 KB or a
+/// multiple fall on the same few sets of a cache, and what is fetched too early is lost again. For the same reason a
+/// line is used up at once.
 struct FewRowsEmitter {
   KernelBuilder& k;
   int rows, lanes, vectors;  // rows of A; columns of a vector; vectors of a group

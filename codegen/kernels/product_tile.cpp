@@ -70,8 +70,8 @@ struct TileEmitter {
     k.prefetch(c, ldc * row + (shape.columns - 1));
   }
 
-  /// One line of depth's share of what is fetched ahead: rows of A into the first-level cache, where the next tile reads
-  /// them; in form tn more than that cache holds, into the second.
+  /// One line of depth's share of what is fetched ahead: in forms nt and nn into the first-level cache, where the next
+  /// tile reads its rows; in form tn, which fetches more than that cache holds, into the second.
   void fetch_ahead(Val line) {
     const int locality = form == LeftOperand::Rows ? 3 : 2;
     const Ptr memory{llvm::ConstantPointerNull::get(k.ir().getPtrTy()), k.ir().getInt8Ty()};

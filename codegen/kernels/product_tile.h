@@ -37,8 +37,7 @@ std::vector<Val> transpose(KernelBuilder& k, std::vector<Val> rows);
 /// panel_rows].
 enum class LeftOperand { Rows, Panel };
 
-/// What tiles fetch into the second-level cache while they multiply, so that reading memory and multiplying
-/// overlap evenly. A tile walks its depth by lines of a cache: for line i, stream s fetches the lines at
+/// What tiles fetch into the caches while they multiply, so that reading memory and multiplying overlap evenly. A tile walks its depth by lines of a cache: for line i, stream s fetches the lines at
 /// address + i * line_step + r * row_step, r < rows (all in bytes).
 enum FetchWord { kFetchAddress, kFetchLineStep, kFetchRowStep, kFetchRows, kFetchWords };
 inline constexpr int kFetchStreams = 2, kFetchRowsAtOnce = 4;  // rows: a multiple of this

@@ -84,54 +84,70 @@ struct TileEmitter {
     }
   }
 
-  /// One step of depth at a time: with several, LLVM schedules the addresses of A's rows ahead of the multiplications
-  /// and spills accumulators.
+  /// A pointer that walks along the depth. LLVM may not know how those of one tile are related, nor how one is before
+  /// and after a step: it would keep one, or an index, and compute or reload the others in each turn.
+  Var walker(Ptr from) { return k.var(unrelated(from)); }
+  Val unrelated(Ptr p) { return k.wrap(k.ir().CreateLaunderInvariantGroup(p.base)); }
+  static Ptr place(const Var& walker, Ptr matrix) { return {walker.get().raw(), matrix.element}; }
+  void advance(Var& walker, Ptr matrix, Val elements) {
+    walker.set(unrelated(k.at(place(walker, matrix), elements)));
+  }
+
+  /// Few instructions beside the multiplications, which counts where two threads share a core: several steps at a time
+  /// from pointers that reach three rows each (x86 adds none, one or two lda). Without fma a product needs the register
+  /// that more than one step takes.
+  struct Walk {
+    TileEmitter& tile;
+    int64_t together, a_step;
+    int reach;
+    std::vector<Var> lefts;
+    Var right;
+
+    explicit Walk(TileEmitter& t)
+        : tile(t),
+          together(t.k.target().fma ? 4 : 1),
+          a_step(t.form == LeftOperand::Panel ? t.shape.panel_rows : 1),
+          reach(t.form == LeftOperand::Panel ? t.height : 3),
+          right(t.walker(t.b)) {
+      for (int row = 0; row < t.height; row += reach) lefts.push_back(t.walker(t.k.at(t.a, t.lda * row)));
+    }
+
+    void steps(int64_t count) {
+      KernelBuilder& k = tile.k;
+      for (int64_t d = 0; d < count; ++d) {
+        tile.multiply(k.at(place(right, tile.b), tile.rows_of_b(d)), [&](int row) {
+          const Ptr left = k.at(place(lefts[static_cast<size_t>(row / reach)], tile.a), k.index(d * a_step));
+          return k.load(left, tile.form == LeftOperand::Panel ? k.index(row) : tile.lda * (row % reach));
+        });
+      }
+      for (Var& left : lefts) tile.advance(left, tile.a, k.index(count * a_step));
+      tile.advance(right, tile.b, tile.rows_of_b(count));
+    }
+
+    void along(Val depth) {
+      const Val whole = depth / together * together;
+      tile.k.loop("depth", tile.k.index(0), whole, together, [&](Val) { steps(together); });
+      if (together > 1) tile.k.loop("rest", whole, depth, 1, [&](Val) { steps(1); });
+    }
+  };
+
+  /// So many rows of B, in elements: where tiles do not fetch, B is always a panel.
+  Val rows_of_b(int64_t rows) { return shape.fetches ? ldb * rows : k.index(rows * shape.columns); }
+
   void walk_and_fetch() {
     const int64_t line = kLineBytes / ir::dtype_bytes(k.real());
+    Walk walk(*this);
     k.loop("line", k.index(0), depth, line, [&](Val first) {
       const Val number = first / line;
       fetch_ahead(number);
       fetch_row_of_c(number);
-      k.loop("depth", first, k.min(first + line, depth), 1, [&](Val d) {
-        multiply(k.at(b, d * ldb), [&](int row) {
-          return k.load(a, form == LeftOperand::Panel ? d * shape.panel_rows + row : lda * row + d);
-        });
-      });
+      walk.along(k.min(k.index(line), depth - first));
     });
   }
 
-  /// A pointer that walks along the depth. LLVM does not know how those of one tile are related: it would keep one,
-  /// and compute the others in each turn.
-  Var walker(Ptr from) { return k.var(k.wrap(k.ir().CreateLaunderInvariantGroup(from.base))); }
-  static Ptr place(const Var& walker, Ptr matrix) { return {walker.get().raw(), matrix.element}; }
-  void advance(const Var& walker, Ptr matrix, int64_t elements) {
-    walker.set(k.wrap(k.at(place(walker, matrix), k.index(elements)).base));
-  }
-
-  /// Few instructions beside the multiplications, which counts where two threads share a core's decoders: several
-  /// steps at a time from pointers that reach three rows each (x86 adds none, one or two lda), and B as a panel, so
-  /// that steps are offsets. Without fma a product needs the register that more than one step takes.
-  void walk_by_pointers() {
+  void walk_alone() {
     for (int row = 0; row < height; ++row) fetch_row_of_c(k.index(row));
-    const int64_t together = k.target().fma ? 4 : 1;
-    const int reach = form == LeftOperand::Panel ? height : 3;
-    const int64_t stride = form == LeftOperand::Panel ? shape.panel_rows : 1;
-    std::vector<Var> lefts;
-    for (int row = 0; row < height; row += reach) lefts.push_back(walker(k.at(a, lda * row)));
-    const Var right = walker(b);
-    const auto steps = [&](int64_t count) {
-      for (int64_t d = 0; d < count; ++d) {
-        multiply(k.at(place(right, b), k.index(d * shape.columns)), [&](int row) {
-          const Ptr left = k.at(place(lefts[static_cast<size_t>(row / reach)], a), k.index(d * stride));
-          return k.load(left, form == LeftOperand::Panel ? k.index(row) : lda * (row % reach));
-        });
-      }
-      for (const Var& left : lefts) advance(left, a, count * stride);
-      advance(right, b, count * shape.columns);
-    };
-    const Val whole = depth / together * together;
-    k.loop("depth", k.index(0), whole, together, [&](Val) { steps(together); });
-    if (together > 1) k.loop("rest", whole, depth, 1, [&](Val) { steps(1); });
+    Walk(*this).along(depth);
   }
 
   /// Element by element, so that no sum waits for its turn in memory.
@@ -155,7 +171,7 @@ struct TileEmitter {
         sum.set(k.load_vector(start, k.index(half * shape.lanes), shape.lanes));
       });
     });
-    shape.fetches ? walk_and_fetch() : walk_by_pointers();
+    shape.fetches ? walk_and_fetch() : walk_alone();
     by_columns(
         k, shape, columns,
         [&] {

@@ -1,5 +1,10 @@
 #include "codegen/constant_data.h"
 
+#include <cstdint>
+
+#include "ir/check.h"
+#include "llvm/Support/LEB128.h"
+
 namespace tfc::codegen {
 
 using llvm::Constant;
@@ -56,9 +61,16 @@ Constant* ConstantData::bytes(const std::string& name, const void* data, size_t 
   return result;
 }
 
-int64_t ConstantData::program(const ir::Dim& expression) {
-  auto [known, added] = programs_.emplace(expression, static_cast<int64_t>(code_.size()));
-  if (added) expression.encode(code_);
+int32_t ConstantData::program(const ir::Dim& expression) {
+  auto [known, added] = programs_.emplace(expression, static_cast<int32_t>(code_.size()));
+  if (!added) return known->second;
+  std::vector<int64_t> words;
+  expression.encode(words);
+  for (int64_t word : words) {
+    uint8_t bytes[10];
+    code_.insert(code_.end(), bytes, bytes + llvm::encodeSLEB128(word, bytes));
+  }
+  TFC_CHECK(code_.size() <= INT32_MAX, "the programs of the plans' sizes have more than 2 GiB");
   return known->second;
 }
 

@@ -37,8 +37,8 @@ class ConstantData {
   }
   llvm::Constant* doubles(const std::string& name, const std::vector<double>& values);
 
-  /// Where the expression's program starts in the code array.
-  int64_t program(const ir::Dim& expression);
+  /// Where the expression's program starts in the code array (tc::ExprOp).
+  int32_t program(const ir::Dim& expression);
   llvm::Constant* code_array();                                 // after the last program
   /// Where the string starts among all of them; each ends with a zero. One array without addresses: a pointer
   /// for each would be a symbol, and a relocation whenever the library is loaded.
@@ -52,8 +52,8 @@ class ConstantData {
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   std::map<std::string, llvm::Constant*> texts_;
-  std::unordered_map<ir::Dim, int64_t, ir::DimHash> programs_;
-  std::vector<int64_t> code_;
+  std::unordered_map<ir::Dim, int32_t, ir::DimHash> programs_;
+  std::vector<uint8_t> code_;
   std::unordered_map<std::string, int32_t> string_starts_;
   std::string strings_;
 };

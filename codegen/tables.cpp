@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "codegen/constant_data.h"
 #include "codegen/kernels/kernels.h"
@@ -145,11 +146,17 @@ int32_t TableWriter::kernel_number(const ir::KernelSpec& spec) {
   return known->second;
 }
 
+template <typename Number>
+int16_t short_number(Number number) {
+  TFC_CHECK(std::in_range<int16_t>(number), "a plan's table has more than 32767 of one kind");
+  return static_cast<int16_t>(number);
+}
+
 tc::ArgDesc TableWriter::argument(const ir::Plan& plan, const ir::Arg& arg) {
   if (arg.kind == ir::Arg::Kind::Integer) return {tc::SpaceInteger, 0, data_.program(arg.value)};
   if (arg.index < 0) return {tc::SpaceNull, 0, data_.program(0)};
   if (arg.space != ir::Space::Workspace)
-    return {static_cast<int32_t>(arg.space), arg.index, data_.program(arg.value)};
+    return {static_cast<int16_t>(arg.space), short_number(arg.index), data_.program(arg.value)};
   const int slot = plan.buffers[static_cast<size_t>(arg.index)].slot;
   return {tc::SpaceWorkspace, 0, data_.program(arg.value + slot_offsets_[static_cast<size_t>(slot)])};
 }
@@ -157,10 +164,9 @@ tc::ArgDesc TableWriter::argument(const ir::Plan& plan, const ir::Arg& arg) {
 tc::RecordDesc TableWriter::record(const ir::Record& record, size_t first_arg) {
   const bool call = record.kind == ir::Record::Kind::Call;
   const ir::Dim work = call ? record.flops + ir::Dim(4) * record.bytes : ir::Dim(0);
-  return {static_cast<int32_t>(record.kind), call ? kernel_number(record.kernel) : 0,
-          static_cast<int32_t>(first_arg),   static_cast<int32_t>(record.args.size()),
-          data_.program(record.tasks),       data_.program(work),
-          data_.string_start(record.node),   0};
+  return {static_cast<int16_t>(record.kind), short_number(record.args.size()), static_cast<int32_t>(first_arg),
+          call ? kernel_number(record.kernel) : 0, data_.program(record.tasks), data_.program(work),
+          data_.string_start(record.node)};
 }
 
 tc::ExternalDesc TableWriter::external(const ir::External& external) {

@@ -62,8 +62,8 @@ Shape shape_in(const ModelDesc& model, const EditDesc& edited, const Sizes& size
 Shape fixed_shape(const ModelDesc& model, const EditDesc& edited) {
   Shape shape{edited.rank, {}};
   for (int32_t i = 0; i < edited.rank; ++i) {
-    const int64_t* program = model.code + edited.dims[i];
-    if (program[0] == ExprConst && program[2] == ExprEnd) shape.dims[i] = program[1];
+    int64_t fixed;
+    if (is_constant(model.code + edited.dims[i], fixed)) shape.dims[i] = fixed;
   }
   return shape;
 }

@@ -13,6 +13,9 @@ struct Sizes {
 };
 
 /// Saturates at INT64_MAX, so that absurd sizes end as "no memory" and not as a small number.
-int64_t evaluate(const int64_t* program, const Sizes& sizes);
+int64_t evaluate(const uint8_t* program, const Sizes& sizes);
+
+/// Whether the program is a number alone, which no call's sizes change; then its value.
+bool is_constant(const uint8_t* program, int64_t& value);
 
 }  // namespace tc

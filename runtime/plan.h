@@ -11,7 +11,8 @@ namespace tc {
 /// Runs tasks first..last-1. scratch: this thread's own memory, 64-byte aligned.
 using Kernel = void (*)(const int64_t* slots, int64_t first, int64_t last, void* scratch);
 
-/// Postfix programs over int64: [op, operand?]..., ended by End. Symbols: index into {B, T, S, C, I}.
+/// Postfix programs over int64: [op, operand?]..., ended by End. Symbols: index into {B, T, S, C, I}. Each word is a
+/// signed LEB128 number (DWARF 5, 7.6): a byte for nearly all of them, where eight would be most of a library.
 enum ExprOp : int64_t { ExprEnd, ExprConst /*value*/, ExprSymbol /*index*/, ExprAdd, ExprMul, ExprCeilDiv /*divisor*/,
                         ExprMin, ExprMax };
 
@@ -20,21 +21,21 @@ enum SpaceId : int32_t { SpaceWorkspace, SpaceParams, SpaceGrads, SpaceMoment1, 
                          SpaceConstant, SpaceExternal, SpaceNull /* a null pointer */, SpaceInteger /* not a pointer: the value itself */ };
 
 struct ArgDesc {
-  int32_t space;
-  int32_t index;     // External: which; Constant: which
-  int64_t value;     // start of the program in ModelDesc::code: byte offset (workspace: from its start), or the integer
+  int16_t space;
+  int16_t index;     // External: which; Constant: which
+  int32_t value;     // start of the program in ModelDesc::code: byte offset (workspace: from its start), or the integer
 };
 
 enum RecordKind : int32_t { RecordCall, RecordLoopBegin, RecordLoopEnd };
 
 struct RecordDesc {
-  int32_t kind;
+  int16_t kind;
+  int16_t arg_count;
+  int32_t first_arg;   // in EntryDesc::args
   int32_t kernel;      // index into ModelDesc::kernels
-  int32_t first_arg, arg_count;  // in EntryDesc::args
-  int64_t tasks;       // program
-  int64_t work;        // program: flops + 4 * bytes, to keep small records on one thread
+  int32_t tasks;       // program
+  int32_t work;        // program: flops + 4 * bytes, to keep small records on one thread
   int32_t node;        // where its name starts in ModelDesc::strings, for profiles
-  int32_t reserved;
 };
 
 /// What an input or output of an entry is. The names are those of the IR's inputs and outputs. Those of the heads come
@@ -170,7 +171,7 @@ struct ModelDesc {
   const double* const* constants;
   const CacheDesc* caches;
   int64_t cache_bytes;       // program
-  const int64_t* code;       // all programs
+  const uint8_t* code;       // all programs
   const char* strings;       // names of nodes, each ended by a zero
   const char* const* taps;   // names of the values that entries show
   int32_t tap_count, edit_count;

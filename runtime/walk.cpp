@@ -47,7 +47,7 @@ class Walker {
   bool run();
 
  private:
-  const int64_t* program(int64_t start) const { return walk_.model->code + start; }
+  const uint8_t* program(int64_t start) const { return walk_.model->code + start; }
   int64_t slot(const ArgDesc& arg) const;
   void resolve();
   void bind_externals();

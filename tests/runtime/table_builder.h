@@ -37,15 +37,26 @@ inline Expr ceildiv(Expr a, int64_t divisor) {
   a.ops.push_back(divisor);
   return a;
 }
+/// The program as the run time reads it, its End included.
+inline std::vector<uint8_t> packed(Expr expr) {
+  expr.ops.push_back(ExprEnd);
+  std::vector<uint8_t> code;
+  for (int64_t word : expr.ops) {
+    // Seven bits at a time, the lowest first, until what is left is no more than the sign of the last of them.
+    for (; word < -64 || word > 63; word >>= 7) code.push_back(static_cast<uint8_t>((word & 0x7f) | 0x80));
+    code.push_back(static_cast<uint8_t>(word & 0x7f));
+  }
+  return code;
+}
 inline const Expr B = Expr::symbol(0), T = Expr::symbol(1), S = Expr::symbol(2), C = Expr::symbol(3),
                   I = Expr::symbol(4);
 
 struct Arg {
-  int32_t space;
-  int32_t index;
+  int16_t space;
+  int16_t index;
   Expr value;
 };
-inline Arg ext(int32_t index, Expr offset = 0) { return {SpaceExternal, index, offset}; }
+inline Arg ext(int16_t index, Expr offset = 0) { return {SpaceExternal, index, offset}; }
 inline Arg in(SpaceId space, Expr offset = 0) { return {space, 0, offset}; }
 inline Arg number(Expr value) { return {SpaceInteger, 0, value}; }
 inline Arg null() { return {SpaceNull, 0, 0}; }
@@ -59,11 +70,10 @@ class TableBuilder {
 
   ModelDesc& desc() { return desc_; }
 
-  int64_t program(const Expr& expr) {
-    const int64_t start = static_cast<int64_t>(code_.size());
-    code_.insert(code_.end(), expr.ops.begin(), expr.ops.end());
-    code_.push_back(ExprEnd);
-    return start;
+  int32_t program(const Expr& expr) {
+    const std::vector<uint8_t> code = packed(expr);
+    code_.insert(code_.end(), code.begin(), code.end());
+    return static_cast<int32_t>(code_.size() - code.size());
   }
   void begin(EntryId entry, const Expr& workspace = 0, const Expr& scratch = 0) {
     current_ = &parts_[entry];
@@ -80,21 +90,20 @@ class TableBuilder {
   }
   void call(Kernel kernel, const Expr& tasks, const std::vector<Arg>& args, int64_t work = kLarge) {
     RecordDesc r{RecordCall,
-                 static_cast<int32_t>(kernels_.size()),
+                 static_cast<int16_t>(args.size()),
                  static_cast<int32_t>(current_->args.size()),
-                 static_cast<int32_t>(args.size()),
+                 static_cast<int32_t>(kernels_.size()),
                  program(tasks),
                  program(work),
-                 0,
                  0};
     kernels_.push_back(kernel);
     for (const Arg& arg : args) current_->args.push_back({arg.space, arg.index, program(arg.value)});
     current_->records.push_back(r);
   }
   void loop(const Expr& iterations) {
-    current_->records.push_back({RecordLoopBegin, 0, 0, 0, program(iterations), program(0), 0, 0});
+    current_->records.push_back({RecordLoopBegin, 0, 0, 0, program(iterations), program(0), 0});
   }
-  void end_loop() { current_->records.push_back({RecordLoopEnd, 0, 0, 0, program(0), program(0), 0, 0}); }
+  void end_loop() { current_->records.push_back({RecordLoopEnd, 0, 0, 0, program(0), program(0), 0}); }
   void parameter(ParamDesc parameter) { params_.push_back(parameter); }
   void cache(CacheDesc cache) { caches_.push_back(cache); }
   int32_t constant(const double* values) {
@@ -144,7 +153,7 @@ class TableBuilder {
   std::vector<HeadDesc> heads_;
   Parts parts_[EntryEnd];
   Parts* current_ = nullptr;
-  std::vector<int64_t> code_;
+  std::vector<uint8_t> code_;
   std::vector<Kernel> kernels_;
   std::vector<const char*> kernel_names_;
   std::vector<ParamDesc> params_;

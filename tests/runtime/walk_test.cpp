@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -22,9 +23,7 @@ namespace tc::test {
 namespace {
 
 int64_t value_of(const Expr& expr, const Sizes& sizes) {
-  std::vector<int64_t> code = expr.ops;
-  code.push_back(ExprEnd);
-  return evaluate(code.data(), sizes);
+  return evaluate(packed(expr).data(), sizes);
 }
 
 TEST(Expression, EvaluatesEveryOperation) {
@@ -35,6 +34,25 @@ TEST(Expression, EvaluatesEveryOperation) {
   EXPECT_EQ(value_of(ceildiv(T, 4), sizes), 2);
   EXPECT_EQ(value_of(ceildiv(T + Expr(3), 4), sizes), 2);
   EXPECT_EQ(value_of(min(T, S) * Expr(100) + max(T, S), sizes), 507);
+}
+
+TEST(Expression, ReadsNumbersOfAnyLength) {
+  for (int bits = 0; bits < 63; ++bits) {
+    for (int64_t number : {(int64_t{1} << bits) - 1, int64_t{1} << bits, -(int64_t{1} << bits)}) {
+      EXPECT_EQ(value_of(number, {}), number);
+      EXPECT_EQ(value_of(Expr(number) + Expr(0), {}), number);
+    }
+  }
+  EXPECT_EQ(value_of(std::numeric_limits<int64_t>::max(), {}), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(value_of(std::numeric_limits<int64_t>::min(), {}), std::numeric_limits<int64_t>::min());
+}
+
+TEST(Expression, KnowsNumbersThatNoCallChanges) {
+  int64_t value = 0;
+  EXPECT_TRUE(is_constant(packed(768).data(), value));
+  EXPECT_EQ(value, 768);
+  EXPECT_FALSE(is_constant(packed(B).data(), value));
+  EXPECT_FALSE(is_constant(packed(Expr(768) * T).data(), value));
 }
 
 TEST(Expression, SaturatesInsteadOfWrapping) {

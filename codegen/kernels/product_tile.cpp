@@ -52,13 +52,14 @@ struct TileEmitter {
     }
   }
 
-  /// One step of depth: a row of B, and the element of A for each row.
-  void multiply(Ptr right, const std::function<Val(int row)>& left) {
+  /// One step of depth: a row of B, and the element of A for each row, loaded once or, where `twice`, for each half.
+  void multiply(Ptr right, const std::function<Val(int row, int half)>& left,
+                const std::function<bool(int row)>& twice) {
     const Val vectors[] = {k.load_vector(right, k.index(0), shape.lanes),
                            k.load_vector(right, k.index(shape.lanes), shape.lanes)};
     Val x;
     each_sum([&](Var& sum, int row, int half) {
-      if (half == 0) x = k.splat(left(row), shape.lanes);
+      if (half == 0 || twice(row)) x = k.splat(left(row, half), shape.lanes);
       sum.set(k.fma(x, vectors[half], sum.get()));
     });
   }
@@ -95,12 +96,14 @@ struct TileEmitter {
 
   /// Few instructions beside the multiplications, which counts where two threads share a core: several steps at a time
   /// from pointers that reach three rows each (x86 adds none, one or two lda). Without fma a product needs the register
-  /// that more than one step takes.
+  /// that more than one step takes. With AVX-512 a multiply-add loads and broadcasts by itself, if only it needs the
+  /// element: where an address is a pointer alone, both halves of a row do, each from a pointer of its own, for LLVM
+  /// makes one load of two alike. Not for all rows of a panel: a core has two loads in a cycle, as many as multiply-adds.
   struct Walk {
     TileEmitter& tile;
     int64_t together, a_step;
     int reach;
-    std::vector<Var> lefts;
+    std::vector<Var> lefts, lefts_again;
     Var right;
 
     explicit Walk(TileEmitter& t)
@@ -109,18 +112,32 @@ struct TileEmitter {
           a_step(t.form == LeftOperand::Panel ? t.shape.panel_rows : 1),
           reach(t.form == LeftOperand::Panel ? t.height : 3),
           right(t.walker(t.b)) {
-      for (int row = 0; row < t.height; row += reach) lefts.push_back(t.walker(t.k.at(t.a, t.lda * row)));
+      for (int row = 0; row < t.height; row += reach) {
+        const Ptr first = t.k.at(t.a, t.lda * row);
+        lefts.push_back(t.walker(first));
+        if (t.shape.fetches) lefts_again.push_back(t.walker(first));
+      }
+    }
+
+    bool loads_twice(int row) const {
+      return !lefts_again.empty() && (tile.form == LeftOperand::Panel ? row < tile.height / 2 : row % reach == 0);
+    }
+
+    Val left(int row, int half, int64_t d) const {
+      const auto& pointers = half == 1 && loads_twice(row) ? lefts_again : lefts;
+      const Ptr from = tile.k.at(place(pointers[static_cast<size_t>(row / reach)], tile.a), tile.k.index(d * a_step));
+      return tile.k.load(from, tile.form == LeftOperand::Panel ? tile.k.index(row) : tile.lda * (row % reach));
     }
 
     void steps(int64_t count) {
-      KernelBuilder& k = tile.k;
       for (int64_t d = 0; d < count; ++d) {
-        tile.multiply(k.at(place(right, tile.b), tile.rows_of_b(d)), [&](int row) {
-          const Ptr left = k.at(place(lefts[static_cast<size_t>(row / reach)], tile.a), k.index(d * a_step));
-          return k.load(left, tile.form == LeftOperand::Panel ? k.index(row) : tile.lda * (row % reach));
-        });
+        tile.multiply(tile.k.at(place(right, tile.b), tile.rows_of_b(d)),
+                      [&](int row, int half) { return left(row, half, d); },
+                      [&](int row) { return loads_twice(row); });
       }
-      for (Var& left : lefts) tile.advance(left, tile.a, k.index(count * a_step));
+      for (auto* pointers : {&lefts, &lefts_again}) {
+        for (Var& pointer : *pointers) tile.advance(pointer, tile.a, tile.k.index(count * a_step));
+      }
       tile.advance(right, tile.b, tile.rows_of_b(count));
     }
 

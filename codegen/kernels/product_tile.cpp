@@ -52,15 +52,12 @@ struct TileEmitter {
     }
   }
 
-  /// One step of depth: a row of B, and the element of A for each row, loaded once or, where `twice`, for each half.
-  void multiply(Ptr right, const std::function<Val(int row, int half)>& left,
-                const std::function<bool(int row)>& twice) {
+  /// One step of depth: a row of B, and the element of A for each row: one load for both halves, if from one pointer.
+  void multiply(Ptr right, const std::function<Val(int row, int half)>& left) {
     const Val vectors[] = {k.load_vector(right, k.index(0), shape.lanes),
                            k.load_vector(right, k.index(shape.lanes), shape.lanes)};
-    Val x;
     each_sum([&](Var& sum, int row, int half) {
-      if (half == 0 || twice(row)) x = k.splat(left(row, half), shape.lanes);
-      sum.set(k.fma(x, vectors[half], sum.get()));
+      sum.set(k.fma(k.splat(left(row, half), shape.lanes), vectors[half], sum.get()));
     });
   }
 
@@ -132,8 +129,7 @@ struct TileEmitter {
     void steps(int64_t count) {
       for (int64_t d = 0; d < count; ++d) {
         tile.multiply(tile.k.at(place(right, tile.b), tile.rows_of_b(d)),
-                      [&](int row, int half) { return left(row, half, d); },
-                      [&](int row) { return loads_twice(row); });
+                      [&](int row, int half) { return left(row, half, d); });
       }
       for (auto* pointers : {&lefts, &lefts_again}) {
         for (Var& pointer : *pointers) tile.advance(pointer, tile.a, tile.k.index(count * a_step));

@@ -37,6 +37,7 @@ inline Expr ceildiv(Expr a, int64_t divisor) {
   a.ops.push_back(divisor);
   return a;
 }
+
 /// The program as the run time reads it, its End included.
 inline std::vector<uint8_t> packed(Expr expr) {
   expr.ops.push_back(ExprEnd);
